@@ -56,15 +56,55 @@ struct job_spec {
     int64_t time_limit_ms;   /* 0: the queue's default, which may be none */
     int64_t grace_ms;        /* between SIGTERM and SIGKILL; 0: the configuration's default */
     int64_t sim_duration_ms; /* how long the simulated engine lets it run; 0: its default */
-    char **argv;             /* NULL-terminated; the command, or the interpreter line of the script */
+    /*
+     * NULL-terminated. Without a script: the command. With one: argv[0] is the name the script is shown by and the
+     * rest are its arguments; the engine puts the text into a file and runs that file with them, through /bin/sh
+     * when the text does not begin with "#!".
+     */
+    char **argv;
     char **env;              /* NULL-terminated "NAME=value" */
     char *cwd;               /* absolute */
     char *script;            /* text of a submitted script, or NULL */
     char *key;               /* idempotency key, or NULL */
 };
 
+/* Limits on what one job may bring along, held by job_spec_check(). */
+#define CPU_MILLI_MAX      ((uint64_t)4096 * 1000)
+#define MEM_MIB_MAX        ((uint64_t)1 << 30)
+#define TIME_MAX_MS        ((int64_t)100 * 366 * 86400 * 1000)
+#define GRACE_MAX_MS       ((int64_t)86400 * 1000)
+#define SCRIPT_BYTES_MAX   ((size_t)4 << 20)
+#define JOB_WORDS_MAX      65536                /* words of a command, and variables of an environment */
+#define JOB_WORD_BYTES_MAX ((size_t)128 << 10) /* one of them: what Linux takes */
+#define JOB_BYTES_MAX      ((size_t)1 << 20)   /* all words of a command, or all variables, together */
+#define KEY_BYTES_MAX      255
+
+/* A specification with every default: one worker, no wish, no limit. Owns nothing yet. */
+void job_spec_init(struct job_spec *s);
 void job_spec_done(struct job_spec *s);                                /* releases what it owns */
 int job_spec_copy(struct job_spec *dst, const struct job_spec *src);   /* deep copy; 0 or -ENOMEM */
+/*
+ * Everything that can be said about a specification without a cluster and a configuration: names, ranges, what
+ * excludes what, sizes, UTF-8. Every door (command line, job file, API, recovery) calls it. `user`, `tenant`,
+ * `queue` and `strategy` may be empty. 0 or -EINVAL with a text that names the field, the value and what is allowed.
+ */
+struct err;
+int job_spec_check(const struct job_spec *s, struct err *e);
+
+/* "any", "nvlink", "machine", "rack"; NULL for a number that is no level. */
+const char *level_name(enum level level);
+/* The inverse. 0, or -EINVAL with *ret untouched. */
+int level_parse(const char *text, enum level *ret);
+
+/*
+ * The rule for names of tenants, users, queues, racks and nodes: 1 to 63 bytes of letters, digits, '.', '_', '-', '@'
+ * (and UTF-8 beyond ASCII), not beginning with '-' or '.'. A job's name may also hold spaces and most signs, see
+ * job_name_ok(). Both refuse control characters and what is not UTF-8.
+ */
+bool name_ok(const char *name);
+bool job_name_ok(const char *name);
+/* "remuda", "binpack" or "spread". */
+bool strategy_name_ok(const char *name);
 
 /* Limits on what may run at once; NO_CAP where there is none. */
 struct caps {
@@ -121,6 +161,8 @@ struct config {
 
 /* A configuration with every default and one queue "batch"; 0 or -ENOMEM. */
 int config_defaults(struct config *c);
+/* Deep copy; 0 or -ENOMEM. */
+int config_copy(struct config *dst, const struct config *src);
 void config_done(struct config *c);
 
 #endif
