@@ -14,23 +14,24 @@ deps:
 build: deps
 	@tools/build $(BUILD)
 
-check: build
-	@tools/check --all
+# These build by themselves, so that a tree that does not compile is a failed test too.
+check: deps
+	@BUILD=$(BUILD) tools/check --all
 
-check-fast: build
-	@tools/check --fast
+check-fast: deps
+	@BUILD=$(BUILD) tools/check --fast
 
-check-asan: build
-	@tools/check --asan
+check-asan: deps
+	@BUILD=$(BUILD) tools/check --asan
 
-soak: build
-	@tools/check --soak
+soak: deps
+	@BUILD=$(BUILD) tools/check --soak
 
 demo: build
-	@WITH=$(WITH) examples/demo/run
+	@BUILD=$(BUILD) WITH=$(WITH) examples/demo/run
 
 bench: build
-	@bench/run
+	@BUILD=$(BUILD) bench/run
 
 install: build
 	meson install -C $(BUILD)/meson --no-rebuild --destdir "$(DESTDIR)"
@@ -39,4 +40,4 @@ format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
 clean:
-	rm -rf build
+	rm -rf $(BUILD)
