@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads cluster files. A group says what one node has and how many there are; names are patterns in which "%d" (or
+ * Reads cluster files. A group says what one node has and how many there are; names are patterns in
+ * which "%d" (or
  * "%03d") stands for a running number, so that
  *
  *     racks:
@@ -28,18 +29,52 @@ static const struct preset {
     const char *name;
     struct cluster_node node;
 } presets[] = {
-    {"dgx-a100", {.cpu_milli = 128000, .mem_mib = 1048576, .gpus = 8, .gpu_model = "A100-80GB", .gpu_mem_mib = 81920,
-                  .links = CLUSTER_LINKS_NVLINK, .nvlinks = 12}},
-    {"dgx-h100", {.cpu_milli = 112000, .mem_mib = 2097152, .gpus = 8, .gpu_model = "H100-80GB", .gpu_mem_mib = 81559,
-                  .links = CLUSTER_LINKS_NVLINK, .nvlinks = 18}},
-    {"hgx-h200", {.cpu_milli = 112000, .mem_mib = 2097152, .gpus = 8, .gpu_model = "H200-141GB", .gpu_mem_mib = 143771,
-                  .links = CLUSTER_LINKS_NVLINK, .nvlinks = 18}},
-    {"hgx-b200", {.cpu_milli = 112000, .mem_mib = 2097152, .gpus = 8, .gpu_model = "B200-180GB", .gpu_mem_mib = 183359,
-                  .links = CLUSTER_LINKS_NVLINK, .nvlinks = 18}},
-    {"4xl40s", {.cpu_milli = 64000, .mem_mib = 524288, .gpus = 4, .gpu_model = "L40S-48GB", .gpu_mem_mib = 46068,
-                .links = CLUSTER_LINKS_PCIE}},
-    {"2xt4", {.cpu_milli = 16000, .mem_mib = 131072, .gpus = 2, .gpu_model = "T4-16GB", .gpu_mem_mib = 15360,
-              .links = CLUSTER_LINKS_PCIE}},
+    {"dgx-a100",
+     {.cpu_milli = 128000,
+      .mem_mib = 1048576,
+      .gpus = 8,
+      .gpu_model = "A100-80GB",
+      .gpu_mem_mib = 81920,
+      .links = CLUSTER_LINKS_NVLINK,
+      .nvlinks = 12}},
+    {"dgx-h100",
+     {.cpu_milli = 112000,
+      .mem_mib = 2097152,
+      .gpus = 8,
+      .gpu_model = "H100-80GB",
+      .gpu_mem_mib = 81559,
+      .links = CLUSTER_LINKS_NVLINK,
+      .nvlinks = 18}},
+    {"hgx-h200",
+     {.cpu_milli = 112000,
+      .mem_mib = 2097152,
+      .gpus = 8,
+      .gpu_model = "H200-141GB",
+      .gpu_mem_mib = 143771,
+      .links = CLUSTER_LINKS_NVLINK,
+      .nvlinks = 18}},
+    {"hgx-b200",
+     {.cpu_milli = 112000,
+      .mem_mib = 2097152,
+      .gpus = 8,
+      .gpu_model = "B200-180GB",
+      .gpu_mem_mib = 183359,
+      .links = CLUSTER_LINKS_NVLINK,
+      .nvlinks = 18}},
+    {"4xl40s",
+     {.cpu_milli = 64000,
+      .mem_mib = 524288,
+      .gpus = 4,
+      .gpu_model = "L40S-48GB",
+      .gpu_mem_mib = 46068,
+      .links = CLUSTER_LINKS_PCIE}},
+    {"2xt4",
+     {.cpu_milli = 16000,
+      .mem_mib = 131072,
+      .gpus = 2,
+      .gpu_model = "T4-16GB",
+      .gpu_mem_mib = 15360,
+      .links = CLUSTER_LINKS_PCIE}},
 };
 
 /* State of one parse. */
@@ -50,7 +85,8 @@ struct reading {
     struct err *e;
 };
 
-static int check_keys(struct reading *r, const json_t *object, const char *what, const char *const *known)
+static int check_keys(struct reading *r, const json_t *object, const char *what,
+                      const char *const *known)
 {
     const char *key;
     json_t *value;
@@ -70,14 +106,16 @@ static int check_keys(struct reading *r, const json_t *object, const char *what,
     return 0;
 }
 
-static int get_uint(struct reading *r, const json_t *object, const char *key, uint64_t min, uint64_t max,
-                    uint64_t *ret)
+static int get_uint(struct reading *r, const json_t *object, const char *key, uint64_t min,
+                    uint64_t max, uint64_t *ret)
 {
     const json_t *v = json_object_get(object, key);
     if (v == NULL)
         return 0;
-    if (!json_is_integer(v) || json_integer_value(v) < (json_int_t)min || json_integer_value(v) > (json_int_t)max)
-        return yaml_err_key(&r->doc, r->e, object, key, "%s: a whole number from %llu to %llu is wanted", key,
+    if (!json_is_integer(v) || json_integer_value(v) < (json_int_t)min ||
+        json_integer_value(v) > (json_int_t)max)
+        return yaml_err_key(&r->doc, r->e, object, key,
+                            "%s: a whole number from %llu to %llu is wanted", key,
                             (unsigned long long)min, (unsigned long long)max);
     *ret = (uint64_t)json_integer_value(v);
     return 0;
@@ -94,7 +132,8 @@ static int get_text(struct reading *r, const json_t *object, const char *key, co
     return 0;
 }
 
-/* The text of a scalar that may be a number or a text, for the parsers of units. False when it is neither. */
+/* The text of a scalar that may be a number or a text, for the parsers of units. False when it is
+ * neither. */
 static bool scalar_text(const json_t *v, char *out, size_t size)
 {
     int len = -1;
@@ -107,7 +146,8 @@ static bool scalar_text(const json_t *v, char *out, size_t size)
     return len > 0 && (size_t)len < size;
 }
 
-static int get_mib(struct reading *r, const json_t *object, const char *key, uint64_t max, uint64_t *ret)
+static int get_mib(struct reading *r, const json_t *object, const char *key, uint64_t max,
+                   uint64_t *ret)
 {
     const json_t *v = json_object_get(object, key);
     char text[64];
@@ -120,7 +160,8 @@ static int get_mib(struct reading *r, const json_t *object, const char *key, uin
     if (units_parse_mib(text, &mib, &why) != 0)
         return yaml_err_key(&r->doc, r->e, object, key, "%s: %s", key, why.text);
     if (mib == 0 || mib > max)
-        return yaml_err_key(&r->doc, r->e, object, key, "%s: %s is not allowed; from 1 MiB to %llu MiB", key, text,
+        return yaml_err_key(&r->doc, r->e, object, key,
+                            "%s: %s is not allowed; from 1 MiB to %llu MiB", key, text,
                             (unsigned long long)max);
     *ret = mib;
     return 0;
@@ -157,7 +198,8 @@ static int get_preset(struct reading *r, const json_t *group, struct cluster_nod
         size_t len = strlen(known);
         snprintf(known + len, sizeof(known) - len, "%s%s", i == 0 ? "" : ", ", presets[i].name);
     }
-    return yaml_err_key(&r->doc, r->e, group, "preset", "preset: there is no \"%s\"; allowed: %s", name, known);
+    return yaml_err_key(&r->doc, r->e, group, "preset", "preset: there is no \"%s\"; allowed: %s",
+                        name, known);
 }
 
 static int get_links(struct reading *r, const json_t *group, struct cluster_node *node)
@@ -174,7 +216,8 @@ static int get_links(struct reading *r, const json_t *group, struct cluster_node
         node->links = CLUSTER_LINKS_NVLINK_PAIRS;
     else
         return yaml_err_key(&r->doc, r->e, group, "links",
-                            "links: \"%s\" is not known; allowed: pcie, nvlink, nvlink-pairs", text);
+                            "links: \"%s\" is not known; allowed: pcie, nvlink, nvlink-pairs",
+                            text);
     if (node->nvlinks == 0)
         node->nvlinks = 12;
     return 0;
@@ -194,9 +237,11 @@ static int get_cards(struct reading *r, const json_t *group, struct cluster_node
         rc = get_links(r, group, node);
     if (rc != 0)
         return rc;
-    if (model != NULL && (model[0] == '\0' || strlen(model) >= GPU_MODEL_SIZE || strpbrk(model, "|\"\\\t\n ") != NULL))
+    if (model != NULL && (model[0] == '\0' || strlen(model) >= GPU_MODEL_SIZE ||
+                          strpbrk(model, "|\"\\\t\n ") != NULL))
         return yaml_err_key(&r->doc, r->e, group, "gpu_model",
-                            "gpu_model: 1 to %d bytes without blanks, quotes and '|' are wanted", GPU_MODEL_SIZE - 1);
+                            "gpu_model: 1 to %d bytes without blanks, quotes and '|' are wanted",
+                            GPU_MODEL_SIZE - 1);
     node->gpus = (uint32_t)gpus;
     node->gpu_mem_mib = (uint32_t)mem;
     if (model != NULL)
@@ -207,7 +252,8 @@ static int get_cards(struct reading *r, const json_t *group, struct cluster_node
     return 0;
 }
 
-/* Puts `number` in the place of "%d" or "%0Nd"; *ret_numbered says whether there was one. False: not a pattern. */
+/* Puts `number` in the place of "%d" or "%0Nd"; *ret_numbered says whether there was one. False:
+ * not a pattern. */
 static bool expand(const char *pattern, uint64_t number, char *out, size_t size, bool *ret_numbered)
 {
     const char *mark = strchr(pattern, '%');
@@ -222,18 +268,20 @@ static bool expand(const char *pattern, uint64_t number, char *out, size_t size,
     }
     if (*p != 'd' || strchr(p, '%') != NULL)
         return false;
-    int len = snprintf(out, size, "%.*s%0*llu%s", (int)(mark - pattern), pattern, width, (unsigned long long)number,
-                       p + 1);
+    int len = snprintf(out, size, "%.*s%0*llu%s", (int)(mark - pattern), pattern, width,
+                       (unsigned long long)number, p + 1);
     return len > 0 && (size_t)len < size;
 }
 
 static bool plain_name(const char *name)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
     return name[0] != '\0' && strspn(name, letters) == strlen(name);
 }
 
-static int name_of(struct reading *r, const json_t *object, uint64_t number, uint64_t count, char out[NAME_SIZE])
+static int name_of(struct reading *r, const json_t *object, uint64_t number, uint64_t count,
+                   char out[NAME_SIZE])
 {
     const char *pattern = NULL;
     bool numbered = false;
@@ -244,12 +292,13 @@ static int name_of(struct reading *r, const json_t *object, uint64_t number, uin
         return yaml_err_key(&r->doc, r->e, object, "name", "name is missing");
     if (!expand(pattern, number, out, NAME_SIZE, &numbered) || !plain_name(out))
         return yaml_err_key(&r->doc, r->e, object, "name",
-                            "name: \"%s\" is not allowed; at most %d letters, digits, '.', '_', '-' and one %%d or %%03d",
+                            "name: \"%s\" is not allowed; at most %d letters, digits, '.', '_', "
+                            "'-' and one %%d or %%03d",
                             pattern, NAME_SIZE - 1);
     if (count > 1 && !numbered)
         return yaml_err_key(&r->doc, r->e, object, "name",
-                            "name: \"%s\" would be given %llu times; put %%d where the number goes", pattern,
-                            (unsigned long long)count);
+                            "name: \"%s\" would be given %llu times; put %%d where the number goes",
+                            pattern, (unsigned long long)count);
     return 0;
 }
 
@@ -257,7 +306,8 @@ static int add_node(struct reading *r, const json_t *group, const struct cluster
 {
     struct cluster_file *out = r->out;
     if (intern_find(&r->names, node->name) != INTERN_NONE)
-        return yaml_err_key(&r->doc, r->e, group, "name", "name: there are two nodes \"%s\"", node->name);
+        return yaml_err_key(&r->doc, r->e, group, "name", "name: there are two nodes \"%s\"",
+                            node->name);
     if (out->len >= CLUSTER_FILE_NODES_MAX)
         return yaml_err_key(&r->doc, r->e, group, "count", "more than %d nodes are not allowed",
                             CLUSTER_FILE_NODES_MAX);
@@ -271,8 +321,8 @@ static int add_node(struct reading *r, const json_t *group, const struct cluster
 /* One group of equal nodes in the rack number `rack_index` (from 0) of its rack entry. */
 static int read_group(struct reading *r, const json_t *group, const char *rack, uint64_t rack_index)
 {
-    static const char *const known[] = {"name", "count", "first", "preset", "cpus", "mem", "gpus", "gpu_model",
-                                        "gpu_mem", "links", NULL};
+    static const char *const known[] = {"name", "count",     "first",   "preset", "cpus", "mem",
+                                        "gpus", "gpu_model", "gpu_mem", "links",  NULL};
     struct cluster_node node = {0};
     uint64_t count = 1;
     uint64_t first = 1;
@@ -290,7 +340,8 @@ static int read_group(struct reading *r, const json_t *group, const char *rack, 
     if (rc == 0)
         rc = get_cards(r, group, &node);
     if (rc == 0 && (node.cpu_milli == 0 || node.mem_mib == 0))
-        rc = yaml_err_key(&r->doc, r->e, group, "name", "a group of nodes needs cpus and mem, or a preset");
+        rc = yaml_err_key(&r->doc, r->e, group, "name",
+                          "a group of nodes needs cpus and mem, or a preset");
     snprintf(node.rack, sizeof(node.rack), "%s", rack);
     for (uint64_t i = 0; rc == 0 && i < count; i++) {
         rc = name_of(r, group, first + rack_index * count + i, count, node.name);
@@ -300,15 +351,18 @@ static int read_group(struct reading *r, const json_t *group, const char *rack, 
     return rc;
 }
 
-static int read_groups(struct reading *r, const json_t *parent, const char *rack, uint64_t rack_index)
+static int read_groups(struct reading *r, const json_t *parent, const char *rack,
+                       uint64_t rack_index)
 {
     const json_t *groups = json_object_get(parent, "nodes");
     if (!json_is_array(groups) || json_array_size(groups) == 0)
-        return yaml_err_key(&r->doc, r->e, parent, "nodes", "nodes: a list of groups of nodes is wanted");
+        return yaml_err_key(&r->doc, r->e, parent, "nodes",
+                            "nodes: a list of groups of nodes is wanted");
     for (size_t i = 0; i < json_array_size(groups); i++) {
         const json_t *group = json_array_get(groups, i);
         if (!json_is_object(group))
-            return yaml_err_item(&r->doc, r->e, groups, i, "a group of nodes is wanted, with name, count and so on");
+            return yaml_err_item(&r->doc, r->e, groups, i,
+                                 "a group of nodes is wanted, with name, count and so on");
         int rc = read_group(r, group, rack, rack_index);
         if (rc != 0)
             return rc;
@@ -340,20 +394,23 @@ static int read_file(struct reading *r)
     static const char *const known[] = {"racks", "nodes", NULL};
     const json_t *root = r->doc.root;
     if (!json_is_object(root))
-        return err_set(r->e, -EINVAL, "%s: a cluster file is a mapping with the key racks or nodes", r->doc.name);
+        return err_set(r->e, -EINVAL, "%s: a cluster file is a mapping with the key racks or nodes",
+                       r->doc.name);
     int rc = check_keys(r, root, "a cluster file", known);
     const json_t *racks = json_object_get(root, "racks");
     if (rc == 0 && racks != NULL && !json_is_array(racks))
         rc = yaml_err_key(&r->doc, r->e, root, "racks", "racks: a list is wanted");
     for (size_t i = 0; rc == 0 && i < json_array_size(racks); i++) {
         const json_t *rack = json_array_get(racks, i);
-        rc = json_is_object(rack) ? read_rack(r, rack)
-                                  : yaml_err_item(&r->doc, r->e, racks, i, "a rack with name and nodes is wanted");
+        rc = json_is_object(rack)
+                 ? read_rack(r, rack)
+                 : yaml_err_item(&r->doc, r->e, racks, i, "a rack with name and nodes is wanted");
     }
     if (rc == 0 && json_object_get(root, "nodes") != NULL)
         rc = read_groups(r, root, "", 0);
     if (rc == 0 && r->out->len == 0)
-        rc = err_set(r->e, -EINVAL, "%s: there is no node in it; put groups under racks or nodes", r->doc.name);
+        rc = err_set(r->e, -EINVAL, "%s: there is no node in it; put groups under racks or nodes",
+                     r->doc.name);
     return rc;
 }
 
@@ -373,7 +430,8 @@ static int finish(struct reading *r, struct cluster_file *ret)
     return rc;
 }
 
-int cluster_file_parse(const char *text, size_t len, const char *name, struct cluster_file *ret, struct err *e)
+int cluster_file_parse(const char *text, size_t len, const char *name, struct cluster_file *ret,
+                       struct err *e)
 {
     struct reading r = {.e = e};
     int rc = yaml_parse(text, len, name, &r.doc, e);

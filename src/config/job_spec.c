@@ -16,7 +16,7 @@
 
 void job_spec_init(struct job_spec *s)
 {
-    *s = (struct job_spec){.workers = 1};
+    *s = (struct job_spec){.workers = 1, .uid = JOB_ID_NONE, .gid = JOB_ID_NONE};
 }
 
 static void words_free(char **words)

@@ -46,7 +46,7 @@ struct job_spec {
     char tenant[NAME_SIZE]; /* "" : the user's tenant by configuration, else "default" */
     char queue[NAME_SIZE];  /* "" : the configuration's default queue */
     char strategy[16];      /* "" : the configuration's default */
-    uint32_t uid;
+    uint32_t uid; /* JOB_ID_NONE: not given */
     uint32_t gid;
     struct request req;
     uint32_t workers; /* 1..WORKERS_MAX */
@@ -78,8 +78,9 @@ struct job_spec {
 #define JOB_WORD_BYTES_MAX ((size_t)128 << 10) /* one of them: what Linux takes */
 #define JOB_BYTES_MAX      ((size_t)1 << 20)   /* all words of a command, or all variables, together */
 #define KEY_BYTES_MAX      255
+#define JOB_ID_NONE        UINT32_MAX /* no user or group id: the caller's own */
 
-/* A specification with every default: one worker, no wish, no limit. Owns nothing yet. */
+/* A specification with every default: one worker, no wish, no limit, no user or group. Owns nothing yet. */
 void job_spec_init(struct job_spec *s);
 void job_spec_done(struct job_spec *s);                                /* releases what it owns */
 int job_spec_copy(struct job_spec *dst, const struct job_spec *src);   /* deep copy; 0 or -ENOMEM */
