@@ -11,7 +11,7 @@
 top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
 build=${REMUDA_BUILD:-$top/build}
 PATH=$build/bin:$PATH
-trainer=$build/share/examples/trainer
+export trainer=$build/share/examples/trainer
 
 start_clean() {
     # A Unix socket's path has at most 107 bytes; the test's own folder may be deep.
