@@ -108,6 +108,12 @@ int control_step(struct control *c, int64_t now_ms);
 /* When control_step() has to be called again though nothing happens; INT64_MAX: never. Wall clock. */
 int64_t control_next_wake_ms(const struct control *c);
 
+/*
+ * Runs the audit (core/audit.h) and remembers the result for control_write_status(). A violation is an EFFECT_ALERT too.
+ * Returns 0, -EPROTO or -ENOMEM.
+ */
+int control_audit(struct control *c);
+
 /* --- outputs --- */
 /* Records made since the last control_saved(), oldest first, with their `seq` set. Borrowed. */
 const struct record *control_unsaved(const struct control *c, size_t *ret_len);
@@ -153,6 +159,7 @@ int control_write_jobs(const struct control *c, int64_t now_ms, const struct job
 int control_write_job(const struct control *c, int64_t now_ms, uint64_t id, struct jsonw *w, struct err *e);
 int control_write_explain(struct control *c, int64_t now_ms, uint64_t id, struct jsonw *w, struct err *e);
 void control_write_nodes(const struct control *c, int64_t now_ms, struct jsonw *w);
+int control_write_node(const struct control *c, const char *name, struct jsonw *w, struct err *e);
 int control_write_topology(const struct control *c, const char *node, struct jsonw *w, struct err *e);
 void control_write_queues(const struct control *c, struct jsonw *w);
 void control_write_tenants(const struct control *c, struct jsonw *w);
@@ -171,5 +178,7 @@ int control_job_facts(const struct control *c, uint64_t id, uint32_t *ret_uid, u
 const char *control_node_name(const struct control *c, uint32_t node);
 const char *control_gpu_uuid(const struct control *c, uint32_t node, uint32_t gpu);
 const struct config *control_config(const struct control *c);
+/* The source text of the configuration in force ("" when it came from defaults) and its version. Borrowed. */
+const char *control_config_text(const struct control *c, uint64_t *ret_version);
 
 #endif

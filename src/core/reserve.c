@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reservations for blocked jobs.
+ *
+ * For every open node it is found, from the expected ends of what runs there, when the node will have room for a
+ * first, a second, ... worker of the blocked job. The earliest `workers` such openings (within one rack or one
+ * machine when the job requires it) are the reservation; it starts when the latest of them opens. Nodes reserved
+ * for jobs that come before are left out.
+ *
+ * Example: worker = 4 cards, n0 (8 cards) runs A (4 cards, ends 11:00) and B (4 cards, ends 13:00), n1 runs C (8 cards,
+ * ends 12:00). Openings: n0 at 11:00, n1 twice at 12:00, n0 at 13:00. A gang of 3 workers gets n0, n1, n1 from 12:00.
+ *
+ * Cost: O(nodes + grants log grants), once for each blocked job up to the configured depth, and only after
+ * something was given back.
+ */
+#include "base/mem.h"
+#include "core/state.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define UNLIMITED_GUESS_MS 600000 /* a job without a limit is expected to run at least this much longer */
+
+struct opening {
+    int64_t at_ms;
+    uint32_t rank; /* of the node, for a total order */
+    uint32_t node;
+    uint32_t group; /* rack or node, as the level wants */
+};
+
+struct openings {
+    struct opening *rows;
+    size_t cap;
+    size_t len;
+};
+
+int64_t reserve_expected_end(const struct job *j, int64_t now_ms)
+{
+    int64_t deadline = job_deadline_ms(j);
+    if (deadline != INT64_MAX)
+        return deadline > now_ms ? deadline : now_ms + 60000;
+    int64_t ran = now_ms - j->started_ms;
+    return now_ms + (ran > UNLIMITED_GUESS_MS ? ran : UNLIMITED_GUESS_MS);
+}
+
+void reserve_clear(struct core *c)
+{
+    for (uint32_t i = 0; i < c->reservations_len; i++)
+        mem_free(c->reservations[i].nodes);
+    c->reservations_len = 0;
+}
+
+bool reserve_prune(struct core *c)
+{
+    for (uint32_t i = 0; i < c->reservations_len; i++)
+        if (c->reservations[i].job->state != JOB_QUEUED)
+            return true;
+    return false;
+}
+
+struct release {
+    int64_t at_ms;
+    uint32_t order; /* among equal times, so that the sort is total */
+    const struct grant *grant;
+};
+
+static int compare_release(const void *a, const void *b)
+{
+    const struct release *x = a;
+    const struct release *y = b;
+    if (x->at_ms != y->at_ms)
+        return x->at_ms < y->at_ms ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static int compare_opening(const void *a, const void *b)
+{
+    const struct opening *x = a;
+    const struct opening *y = b;
+    if (x->group != y->group)
+        return x->group < y->group ? -1 : 1;
+    if (x->at_ms != y->at_ms)
+        return x->at_ms < y->at_ms ? -1 : 1;
+    return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+static int push(struct openings *o, const struct node *n, enum level level, int64_t at_ms, uint32_t count)
+{
+    int r = mem_grow(&o->rows, &o->cap, o->len + count, sizeof *o->rows);
+    if (r < 0)
+        return r;
+    uint32_t group = level == LEVEL_RACK ? n->rack : level == LEVEL_ANY ? 0 : n->id;
+    for (uint32_t i = 0; i < count; i++)
+        o->rows[o->len++] = (struct opening){at_ms, n->rank, n->id, group};
+    return 0;
+}
+
+/* When the node opens for workers of `j`, one after another, at most `j->workers` of them. */
+static int node_openings(struct core *c, const struct node *n, const struct job *j, const struct place_req *req,
+                         int64_t now_ms, struct openings *out)
+{
+    uint32_t len;
+    const struct holder *holders = core_holders(c, n->id, &len);
+    CLEANUP_FREE struct release *releases = mem_alloc(len, sizeof *releases);
+    CLEANUP_FREE struct node *then = mem_alloc(1, sizeof *then);
+    if (releases == NULL || then == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < len; i++) {
+        const struct job *h = core_job(c, holders[i].job);
+        releases[i] = (struct release){reserve_expected_end(h, now_ms), i, &h->grants[holders[i].worker]};
+    }
+    qsort(releases, len, sizeof *releases, compare_release);
+    *then = *n;
+    uint32_t room = 0;
+    int64_t at = now_ms;
+    for (uint32_t i = 0;; i++) {
+        uint32_t more = place_room(then, req);
+        more = more > j->workers ? j->workers : more;
+        if (more > room) {
+            int r = push(out, n, j->require, at, more - room);
+            if (r < 0)
+                return r;
+            room = more;
+        }
+        if (i == len || room == j->workers)
+            return 0;
+        node_give(then, releases[i].grant);
+        at = releases[i].at_ms;
+    }
+}
+
+static bool bit(const uint64_t *set, uint32_t i)
+{
+    return set != NULL && (set[i / 64] >> (i % 64) & 1) != 0;
+}
+
+/* The group whose `workers`-th opening is earliest; returns its first row, or NULL when no group has enough. */
+static const struct opening *best_group(struct openings *o, uint32_t workers)
+{
+    if (o->len > 0)
+        qsort(o->rows, o->len, sizeof *o->rows, compare_opening);
+    const struct opening *best = NULL;
+    for (size_t i = 0; i < o->len;) {
+        size_t end = i;
+        while (end < o->len && o->rows[end].group == o->rows[i].group)
+            end++;
+        if (end - i >= workers && (best == NULL || o->rows[i + workers - 1].at_ms < best[workers - 1].at_ms))
+            best = &o->rows[i];
+        i = end;
+    }
+    return best;
+}
+
+static int compare_u32(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a;
+    uint32_t y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static int keep(struct core *c, const struct job *j, const struct opening *rows)
+{
+    struct reservation *r = &c->reservations[c->reservations_len];
+    uint32_t *nodes = mem_alloc(j->workers, sizeof *nodes);
+    if (nodes == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < j->workers; i++)
+        nodes[i] = rows[i].node;
+    qsort(nodes, j->workers, sizeof *nodes, compare_u32);
+    uint32_t len = 0;
+    for (uint32_t i = 0; i < j->workers; i++)
+        if (len == 0 || nodes[len - 1] != nodes[i])
+            nodes[len++] = nodes[i];
+    *r = (struct reservation){j, rows[j->workers - 1].at_ms, nodes, len};
+    c->reservations_len++;
+    c->counters.reservations++;
+    return 0;
+}
+
+int reserve_make(struct core *c, const struct job *j, int64_t now_ms)
+{
+    uint32_t depth = c->config.reservation_depth;
+    if (c->reservations_len >= (depth < RESERVATIONS_MAX ? depth : RESERVATIONS_MAX))
+        return 0;
+    struct place_query q = core_query(c, j);
+    if (!place_possible(c->placer, &q))
+        return 0;
+    const uint64_t *banned = reserve_banned(c, j, INT64_MAX / 2);
+    struct openings o = {0};
+    int r = 0;
+    for (uint32_t i = 0; i < c->cluster.nodes_len && r == 0; i++)
+        if (node_open(c->cluster.nodes[i]) && !bit(banned, i))
+            r = node_openings(c, c->cluster.nodes[i], j, &q.req, now_ms, &o);
+    const struct opening *best = r == 0 ? best_group(&o, j->workers) : NULL;
+    if (best != NULL)
+        r = keep(c, j, best);
+    mem_free(o.rows);
+    return r;
+}
+
+const uint64_t *reserve_banned(struct core *c, const struct job *j, int64_t now_ms)
+{
+    size_t words = ((size_t)c->cluster.nodes_len + 63) / 64;
+    bool any = false;
+    for (uint32_t i = 0; i < c->reservations_len; i++) {
+        const struct reservation *r = &c->reservations[i];
+        if (r->job == j || queue_compare(j, r->job) < 0)
+            continue;
+        if (j->time_limit_ms > 0 && now_ms <= r->start_ms - j->time_limit_ms)
+            continue; /* it ends before the reservation starts */
+        if (!any) {
+            assert(words <= c->banned_cap);
+            memset(c->banned, 0, words * sizeof *c->banned);
+            any = true;
+        }
+        for (uint32_t k = 0; k < r->nodes_len; k++)
+            c->banned[r->nodes[k] / 64] |= (uint64_t)1 << (r->nodes[k] % 64);
+    }
+    return any ? c->banned : NULL;
+}
