@@ -1,0 +1,1 @@
+#REMUDA --workers 2..4
