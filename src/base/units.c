@@ -234,26 +234,51 @@ void units_format_time(int64_t ms, char out[UNITS_TIME_SIZE])
                    day, left / 3600000, left / 60000 % 60, left / 1000 % 60, left % 1000);
 }
 
+/* Reads exactly `digits` decimal digits at *at and moves behind them; false, *ret untouched, when others stand there. */
+static bool take_digits(const char **at, unsigned digits, unsigned *ret)
+{
+    unsigned value = 0;
+    for (unsigned i = 0; i < digits; i++) {
+        char c = (*at)[i];
+        if (c < '0' || c > '9')
+            return false;
+        value = value * 10 + (unsigned)(c - '0');
+    }
+    *at += digits;
+    *ret = value;
+    return true;
+}
+
+static bool take_sign(const char **at, char sign)
+{
+    if (**at != sign)
+        return false;
+    ++*at;
+    return true;
+}
+
+static unsigned days_in_month(unsigned year, unsigned month)
+{
+    static const uint8_t days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    return days[month - 1] + (month == 2 && leap);
+}
+
 int units_parse_time(const char *text, int64_t *ret_ms, struct err *e)
 {
-    unsigned year;
-    unsigned month;
-    unsigned day;
-    unsigned hour;
-    unsigned minute;
-    unsigned second;
-    unsigned milli = 0;
-    int at = 0;
-    if (sscanf(text, "%4u-%2u-%2uT%2u:%2u:%2u%n", &year, &month, &day, &hour, &minute, &second, &at) != 6)
-        at = 0;
-    const char *p = text + at;
-    int more = 0;
-    if (at > 0 && *p == '.' && sscanf(p, ".%3u%n", &milli, &more) == 1)
-        p += more;
-    bool ok = at > 0 && (strcmp(p, "Z") == 0) && (more == 0 || more == 4) && year >= 1970 && month >= 1 &&
-              month <= 12 && day >= 1 && day <= 31 && hour < 24 && minute < 60 && second < 60;
+    unsigned year, month, day, hour, minute, second, milli = 0;
+    const char *p = text;
+    bool ok = take_digits(&p, 4, &year) && take_sign(&p, '-') && take_digits(&p, 2, &month) && take_sign(&p, '-') &&
+              take_digits(&p, 2, &day) && take_sign(&p, 'T') && take_digits(&p, 2, &hour) && take_sign(&p, ':') &&
+              take_digits(&p, 2, &minute) && take_sign(&p, ':') && take_digits(&p, 2, &second);
+    if (ok && take_sign(&p, '.'))
+        ok = take_digits(&p, 3, &milli);
+    ok = ok && strcmp(p, "Z") == 0 && year >= 1970 && month >= 1 && month <= 12 && day >= 1 &&
+         day <= days_in_month(year, month) && hour < 24 && minute < 60 && second < 60;
     if (!ok)
-        return err_set(e, -EINVAL, "\"%.60s\" is not a time; allowed: \"YYYY-MM-DDTHH:MM:SSZ\"", text);
+        return err_set(e, -EINVAL,
+                       "\"%.60s\" is not a time; allowed: \"YYYY-MM-DDTHH:MM:SSZ\" from 1970 on, milliseconds as \".mmm\"",
+                       text);
     int64_t seconds = days_from_civil(year, month, day) * 86400 + hour * 3600 + minute * 60 + second;
     *ret_ms = seconds * 1000 + milli;
     return 0;
