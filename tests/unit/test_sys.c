@@ -26,7 +26,7 @@ static char folder[64];
 static int make_folder(void **state)
 {
     (void)state;
-    (void)strcpy(folder, "/tmp/remuda-test-sys-XXXXXX");
+    (void)snprintf(folder, sizeof folder, "/tmp/remuda-test-sys-XXXXXX");
     return mkdtemp(folder) == NULL ? -1 : 0;
 }
 

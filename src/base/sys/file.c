@@ -93,9 +93,9 @@ static int sync_parent(int dir_fd, const char *name)
     char parent[PATH_MAX];
     const char *slash = strrchr(name, '/');
     if (slash == NULL)
-        (void)strcpy(parent, ".");
+        memcpy(parent, ".", 2);
     else if (slash == name)
-        (void)strcpy(parent, "/");
+        memcpy(parent, "/", 2);
     else if ((size_t)(slash - name) >= sizeof parent)
         return -ENAMETOOLONG;
     else
