@@ -151,9 +151,8 @@ def main():
     signal.signal(signal.SIGUSR1, on_signal)
     torch.set_num_threads(1)
     if world > 1:
+        # A worker sees only the cards it was given, so that its first one is always number 0.
         dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
-        if torch.cuda.is_available():
-            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     return train(args, rank, world)
 
 
