@@ -5,8 +5,8 @@
  *
  * The network is so small that its arithmetic is done on the CPU. What the card does: it holds the memory that was
  * asked for, of which the first part are the parameters (copied there in every step and compared on demand), and it
- * runs a kernel on all its multiprocessors for the part of each step that --busy says, so that memory and use show
- * where a real training's would.
+ * runs a kernel of one millisecond on all its multiprocessors, as often as fills the part of each step that --busy
+ * says, so that memory and use show where a real training's would.
  */
 #include "trainer.h"
 
@@ -22,8 +22,10 @@
 #define THREADS_PER_BLOCK       256
 #define CUDA_SUCCESS            0
 #define CUDA_ERROR_OUT_OF_MEMORY 2
+#define CUDA_ERROR_INVALID_IMAGE 200
+#define KERNEL_US               1000
 
-/* Spins on the card's clock until `ns` have passed. */
+/* Spins on the card's clock until `ns` have passed, in every thread. */
 static const char kernel_text[] = ".version 6.0\n"
                                   ".target sm_50\n"
                                   ".address_size 64\n"
@@ -40,6 +42,10 @@ static const char kernel_text[] = ".version 6.0\n"
                                   "    @%p1 bra AGAIN;\n"
                                   "    ret;\n"
                                   "}\n";
+
+/* What a simulated card takes in place of machine code: how long the kernel lasts and what part of the card it fills. */
+static const char kernel_description[] = "remuda-kernels 1\n"
+                                         "kernel spin time-us 1000 sm 100\n";
 
 /* The driver calls that are used: X(member, symbol, parameters). */
 #define DRIVER_CALLS(X)                                                                                   \
@@ -147,7 +153,11 @@ static int open_card(struct cards *c, int index, uint64_t mem_bytes)
     card->sm_count = sm_count > 0 ? (unsigned)sm_count : 1;
     if (index == 0)
         TRY(c, device_name(c->name, (int)sizeof c->name, device));
-    TRY(c, module_load(&module, kernel_text));
+    int code = c->module_load(&module, kernel_text);
+    if (code == CUDA_ERROR_INVALID_IMAGE)
+        code = c->module_load(&module, kernel_description);
+    if (code != CUDA_SUCCESS)
+        return failed(c, "cuModuleLoadData", code);
     TRY(c, module_function(&card->kernel, module, "spin"));
     return take_memory(c, card, mem_bytes);
 }
@@ -224,16 +234,21 @@ int cards_put(struct cards *c, const struct model *m)
     return 0;
 }
 
+static int launch_some(struct cards *c, struct card *card, uint32_t count)
+{
+    uint64_t ns = (uint64_t)KERNEL_US * 1000;
+    void *parameters[] = {&ns};
+    TRY(c, context_use(card->context));
+    for (uint32_t i = 0; i < count; i++)
+        TRY(c, launch(card->kernel, card->sm_count, 1, 1, THREADS_PER_BLOCK, 1, 1, 0, NULL, parameters, NULL));
+    return 0;
+}
+
 int cards_work(struct cards *c, uint32_t busy_us)
 {
-    uint64_t ns = (uint64_t)busy_us * 1000;
-    void *parameters[] = {&ns};
-    if (busy_us == 0)
-        return 0;
     for (uint32_t i = 0; i < cards_len(c); i++) {
-        struct card *card = &c->card[i];
-        TRY(c, context_use(card->context));
-        TRY(c, launch(card->kernel, card->sm_count, 1, 1, THREADS_PER_BLOCK, 1, 1, 0, NULL, parameters, NULL));
+        if (launch_some(c, &c->card[i], (busy_us + KERNEL_US / 2) / KERNEL_US) < 0)
+            return -1;
     }
     for (uint32_t i = 0; i < cards_len(c); i++) {
         TRY(c, context_use(c->card[i].context));

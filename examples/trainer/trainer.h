@@ -105,7 +105,7 @@ uint32_t cards_len(const struct cards *c);
 const char *cards_name(const struct cards *c);
 /* Copies the parameters to every card. */
 int cards_put(struct cards *c, const struct model *m);
-/* Keeps every card busy for about busy_us microseconds and waits for it. */
+/* Keeps every card busy for busy_us microseconds, to the nearest millisecond, and waits for it. */
 int cards_work(struct cards *c, uint32_t busy_us);
 /* Copies them back from the first card; fails when they are not what was put there. */
 int cards_check(struct cards *c, const struct model *m);
