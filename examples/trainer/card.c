@@ -64,12 +64,14 @@ static const char kernel_description[] = "remuda-kernels 1\n"
     X(copy_back, "cuMemcpyDtoH_v2", (void *, uint64_t, size_t))                                           \
     X(module_load, "cuModuleLoadData", (void **, const void *))                                           \
     X(module_function, "cuModuleGetFunction", (void **, void *, const char *))                            \
+    X(module_unload, "cuModuleUnload", (void *))                                                          \
     X(launch, "cuLaunchKernel",                                                                           \
       (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **)) \
     X(error_name, "cuGetErrorName", (int, const char **))
 
 struct card {
     void *context;
+    void *module;
     void *kernel;
     unsigned sm_count;
     uint64_t chunks[CHUNKS_MAX];
@@ -144,7 +146,6 @@ static int take_memory(struct cards *c, struct card *card, uint64_t bytes)
 static int open_card(struct cards *c, int index, uint64_t mem_bytes)
 {
     struct card *card = &c->card[index];
-    void *module;
     int device, sm_count;
     TRY(c, device_get(&device, index));
     TRY(c, device_attribute(&sm_count, ATTRIBUTE_SM_COUNT, device));
@@ -153,12 +154,12 @@ static int open_card(struct cards *c, int index, uint64_t mem_bytes)
     card->sm_count = sm_count > 0 ? (unsigned)sm_count : 1;
     if (index == 0)
         TRY(c, device_name(c->name, (int)sizeof c->name, device));
-    int code = c->module_load(&module, kernel_text);
+    int code = c->module_load(&card->module, kernel_text);
     if (code == CUDA_ERROR_INVALID_IMAGE)
-        code = c->module_load(&module, kernel_description);
+        code = c->module_load(&card->module, kernel_description);
     if (code != CUDA_SUCCESS)
         return failed(c, "cuModuleLoadData", code);
-    TRY(c, module_function(&card->kernel, module, "spin"));
+    TRY(c, module_function(&card->kernel, card->module, "spin"));
     return take_memory(c, card, mem_bytes);
 }
 
@@ -208,10 +209,11 @@ void cards_close(struct cards *c)
         c->context_use(c->card[i].context);
         for (uint32_t k = 0; k < c->card[i].chunks_len; k++)
             c->mem_free(c->card[i].chunks[k]);
+        if (c->card[i].module != NULL)
+            c->module_unload(c->card[i].module);
         c->context_destroy(c->card[i].context);
     }
-    if (c->library != NULL)
-        dlclose(c->library);
+    /* The driver stays open until the process ends: it is not made to be unloaded. */
     free(c);
 }
 
