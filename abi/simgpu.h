@@ -16,7 +16,7 @@
  *
  * Load. `mem_bytes` and the pending period are written by the owner and read by anybody, with __atomic builtins.
  * The pending period says: from busy_start_ns to busy_end_ns (CLOCK_MONOTONIC; SIMGPU_FOREVER for "until told
- * otherwise") this process keeps busy_permille thousandths of the card's SMs busy. `seq` is odd while the owner is
+ * otherwise") this process keeps busy_ppm millionths of the card's SMs busy. `seq` is odd while the owner is
  * changing the three. What has passed is moved into `history`, a ring of SIMGPU_BUCKETS entries of SIMGPU_BUCKET_NS
  * each: the upper half of an entry is the number of the interval (time / SIMGPU_BUCKET_NS, low 32 bits), the lower
  * half the busy amount in permille x microseconds.
@@ -126,7 +126,7 @@ struct simgpu_slot {
     uint64_t mem_bytes;
     uint64_t busy_start_ns;
     uint64_t busy_end_ns;
-    uint32_t busy_permille;
+    uint32_t busy_ppm;
     uint32_t pad;
     uint64_t busy_total; /* permille x microseconds since the slot was claimed, pending period excluded */
     uint64_t virtual_ns; /* the card's virtual clock as this process sees it */

@@ -203,7 +203,7 @@ static void slot_clear(struct simgpu_slot *slot)
     STORE(&slot->seq, 0);
     STORE(&slot->busy_start_ns, 0);
     STORE(&slot->busy_end_ns, 0);
-    STORE(&slot->busy_permille, 0);
+    STORE(&slot->busy_ppm, 0);
     STORE(&slot->busy_total, 0);
     STORE(&slot->virtual_ns, 0);
     for (int i = 0; i < SIMGPU_BUCKETS; i++)
@@ -273,6 +273,11 @@ static uint64_t mem_in_use(const struct sim_state *s, uint32_t card, bool locked
     return sum;
 }
 
+uint64_t sim_mem_used(const struct sim_state *s, uint32_t card)
+{
+    return mem_in_use(s, card, false);
+}
+
 /* The sum without asking who lives: never below the true one, and without a system call. */
 static uint64_t mem_recorded(const struct sim_state *s, uint32_t card)
 {
@@ -307,7 +312,9 @@ void sim_mem_give(struct simgpu_slot *slot, uint64_t bytes)
     STORE(&slot->mem_bytes, have > bytes ? have - bytes : 0);
 }
 
-static void history_add(struct simgpu_slot *slot, uint64_t from, uint64_t to, uint32_t permille)
+#define PPM 1000000u
+
+static void history_add(struct simgpu_slot *slot, uint64_t from, uint64_t to, uint32_t ppm)
 {
     uint64_t keep = (uint64_t)SIMGPU_BUCKETS * SIMGPU_BUCKET_NS;
     if (to > keep && from < to - keep)
@@ -315,7 +322,7 @@ static void history_add(struct simgpu_slot *slot, uint64_t from, uint64_t to, ui
     while (from < to) {
         uint64_t number = from / SIMGPU_BUCKET_NS, edge = (number + 1) * SIMGPU_BUCKET_NS;
         uint64_t upto = edge < to ? edge : to;
-        uint64_t add = (upto - from) / 1000 * permille;
+        uint64_t add = ((upto - from) * ppm + PPM / 2) / PPM;
         uint64_t *b = &slot->history[number % SIMGPU_BUCKETS], old = LOAD(b);
         uint64_t amount = (old >> 32) == (uint32_t)number ? (uint32_t)old : 0;
         STORE(b, (number << 32) | (uint32_t)(amount + add));
@@ -323,14 +330,18 @@ static void history_add(struct simgpu_slot *slot, uint64_t from, uint64_t to, ui
     }
 }
 
-/* Moves what has passed of the pending period into the history. Between the two marks of `seq`. */
+/*
+ * Moves what has passed of the pending period into the history, in whole microseconds, so that frequent calls lose
+ * nothing by rounding. Between the two marks of `seq`.
+ */
 static void settle(struct simgpu_slot *slot, uint64_t now)
 {
     uint64_t start = slot->busy_start_ns, end = slot->busy_end_ns, upto = end < now ? end : now;
-    if (upto <= start)
+    if (upto < start + 1000)
         return;
-    history_add(slot, start, upto, slot->busy_permille);
-    STORE(&slot->busy_total, slot->busy_total + (upto - start) / 1000 * slot->busy_permille);
+    upto -= (upto - start) % 1000;
+    history_add(slot, start, upto, slot->busy_ppm);
+    STORE(&slot->busy_total, slot->busy_total + (upto - start) / 1000 * slot->busy_ppm / 1000);
     STORE(&slot->busy_start_ns, upto);
 }
 
@@ -345,37 +356,35 @@ static void change_end(struct simgpu_slot *slot)
     STORE(&slot->seq, slot->seq + 1);
 }
 
-/* The number of one area and length, at most all SMs. */
-static uint32_t merged_permille(uint64_t a_ns, uint32_t a, uint64_t b_ns, uint32_t b, uint64_t length_ns)
+/* One period for two: the load that has the area of both over `length_ns`, at most all SMs. */
+static uint32_t merged_ppm(uint64_t a_ns, uint32_t a, uint64_t b_ns, uint32_t b, uint64_t length_ns)
 {
-    if (length_ns == 0)
-        return 0;
-    uint64_t area = a_ns / 1000 * a + b_ns / 1000 * b, us = length_ns / 1000;
-    uint64_t p = us ? area / us : (a > b ? a : b);
-    return p > SIMGPU_PERMILLE ? SIMGPU_PERMILLE : (uint32_t)p;
+    __uint128_t area = (__uint128_t)a_ns * a + (__uint128_t)b_ns * b;
+    uint64_t ppm = length_ns ? (uint64_t)((area + length_ns / 2) / length_ns) : 0;
+    return ppm > PPM ? PPM : (uint32_t)ppm;
 }
 
-void sim_load_add(struct simgpu_slot *slot, uint64_t now, uint64_t duration_ns, uint32_t permille)
+void sim_load_add(struct simgpu_slot *slot, uint64_t now, uint64_t start, uint64_t duration_ns, uint32_t permille)
 {
-    if (permille > SIMGPU_PERMILLE)
-        permille = SIMGPU_PERMILLE;
-    uint64_t end = duration_ns > SIMGPU_FOREVER - now ? SIMGPU_FOREVER : now + duration_ns;
+    uint32_t ppm = (permille > SIMGPU_PERMILLE ? SIMGPU_PERMILLE : permille) * 1000;
+    start = start > now ? start : now;
+    uint64_t end = duration_ns > SIMGPU_FOREVER - start ? SIMGPU_FOREVER : start + duration_ns;
     change_begin(slot);
     settle(slot, now);
-    uint64_t pending_end = slot->busy_end_ns > now ? slot->busy_end_ns : now;
-    uint32_t value = permille;
-    if (end == SIMGPU_FOREVER || pending_end == SIMGPU_FOREVER) {
-        uint32_t sum = (pending_end > now ? slot->busy_permille : 0) + permille;
-        value = sum > SIMGPU_PERMILLE ? SIMGPU_PERMILLE : sum;
+    uint64_t from = slot->busy_start_ns, pending_end = slot->busy_end_ns;
+    if (pending_end <= now || from >= pending_end) {
+        from = start;
+    } else if (end == SIMGPU_FOREVER || pending_end == SIMGPU_FOREVER) {
+        ppm = slot->busy_ppm > PPM - ppm ? PPM : slot->busy_ppm + ppm;
         end = SIMGPU_FOREVER;
-    } else if (pending_end > now) {
+    } else if (start != pending_end || ppm != slot->busy_ppm) {
         uint64_t longest = end > pending_end ? end : pending_end;
-        value = merged_permille(pending_end - now, slot->busy_permille, end - now, permille, longest - now);
+        ppm = merged_ppm(pending_end - from, slot->busy_ppm, end - start, ppm, longest - from);
         end = longest;
     }
-    STORE(&slot->busy_start_ns, now);
+    STORE(&slot->busy_start_ns, from);
     STORE(&slot->busy_end_ns, end);
-    STORE(&slot->busy_permille, value);
+    STORE(&slot->busy_ppm, ppm);
     change_end(slot);
 }
 
@@ -384,14 +393,14 @@ void sim_load_stop(struct simgpu_slot *slot, uint64_t now)
     change_begin(slot);
     settle(slot, now);
     STORE(&slot->busy_end_ns, slot->busy_start_ns);
-    STORE(&slot->busy_permille, 0);
+    STORE(&slot->busy_ppm, 0);
     change_end(slot);
 }
 
 struct pending {
     uint64_t start;
     uint64_t end;
-    uint32_t permille;
+    uint32_t ppm;
     uint64_t total;
 };
 
@@ -401,7 +410,7 @@ static struct pending read_pending(const struct simgpu_slot *slot, uint64_t *in_
     struct pending p = {0};
     for (int tries = 0; tries < 1000; tries++) {
         uint32_t before = LOAD(&slot->seq);
-        p = (struct pending){LOAD(&slot->busy_start_ns), LOAD(&slot->busy_end_ns), LOAD(&slot->busy_permille),
+        p = (struct pending){LOAD(&slot->busy_start_ns), LOAD(&slot->busy_end_ns), LOAD(&slot->busy_ppm),
                              LOAD(&slot->busy_total)};
         uint64_t area = 0;
         for (int i = 0; i < SIMGPU_BUCKETS && in_window; i++) {
@@ -434,8 +443,8 @@ uint32_t sim_load_others(struct sim_state *s, uint32_t card, const struct simgpu
             continue;
         struct pending p = read_pending(&slots[i], NULL, 0, 0);
         /* A period with an end runs out by itself; only an endless one needs to be asked after. */
-        if (p.end > now && p.permille && (p.end != SIMGPU_FOREVER || sim_slot_alive(pid, start)))
-            sum += p.permille;
+        if (p.end > now && p.ppm && (p.end != SIMGPU_FOREVER || sim_slot_alive(pid, start)))
+            sum += (p.ppm < PPM ? p.ppm : PPM) / 1000;
     }
     return sum;
 }
@@ -447,12 +456,12 @@ static void use_of_slot(const struct simgpu_slot *slot, uint64_t now, struct sim
     struct pending p = read_pending(slot, &area, from, now);
     uint64_t a = p.start > from ? p.start : from, b = p.end < now ? p.end : now;
     if (b > a)
-        area += (b - a) / 1000 * p.permille;
+        area += (b - a) / 1000 * p.ppm / 1000;
     uint64_t us = (now - from) / 1000, permille = us ? (area + us / 2) / us : 0;
     u->sm_permille = permille > SIMGPU_PERMILLE ? SIMGPU_PERMILLE : (uint32_t)permille;
     u->mem_bytes = LOAD(&slot->mem_bytes);
     uint64_t upto = p.end < now ? p.end : now;
-    u->busy_total = p.total + (upto > p.start ? (upto - p.start) / 1000 * p.permille : 0);
+    u->busy_total = p.total + (upto > p.start ? (upto - p.start) / 1000 * p.ppm / 1000 : 0);
 }
 
 uint32_t sim_card_use(const struct sim_state *s, uint32_t card, struct sim_use *out, uint32_t cap)

@@ -59,13 +59,16 @@ void sim_slot_release(struct sim_state *s, uint32_t card, struct simgpu_slot *sl
  */
 int sim_mem_take(struct sim_state *s, uint32_t card, struct simgpu_slot *slot, uint64_t bytes);
 void sim_mem_give(struct simgpu_slot *slot, uint64_t bytes);
+/* Memory that living processes hold on the card. No system call while only this process uses it. */
+uint64_t sim_mem_used(const struct sim_state *s, uint32_t card);
 
 /*
- * From `start_ns` (not before what is pending, and at least now) for `duration_ns` this slot keeps `permille` of
- * the SMs busy. Several such periods at once are merged into one of the same area. duration SIMGPU_FOREVER: until
- * sim_load_stop().
+ * From `start_ns` (at least `now_ns`) for `duration_ns` this slot keeps `permille` of the SMs busy. A period that
+ * follows on what is pending at the same load makes that longer; otherwise all that is pending becomes one period of
+ * the same area. Duration SIMGPU_FOREVER: until sim_load_stop().
  */
-void sim_load_add(struct simgpu_slot *slot, uint64_t now_ns, uint64_t duration_ns, uint32_t permille);
+void sim_load_add(struct simgpu_slot *slot, uint64_t now_ns, uint64_t start_ns, uint64_t duration_ns,
+                  uint32_t permille);
 /* Nothing is pending any more from `now_ns` on. */
 void sim_load_stop(struct simgpu_slot *slot, uint64_t now_ns);
 /* SM permille that the living processes other than `self` ask for right now, not capped. */
