@@ -351,6 +351,8 @@ static int handle_line(struct parser *s, char *line, struct err *e)
     size_t n = strlen(line), indent = strspn(line, " ");
     if (n == 0 || line[indent] == '#')
         return 0;
+    if (strchr(line, '\t'))
+        return err_set(e, -EINVAL, "line %u: a tab; only spaces are allowed", s->line);
     if (indent == n || line[n - 1] == ' ')
         return err_set(e, -EINVAL, "line %u: white space at the end", s->line);
     if (indent != 0 && (indent != 2 || s->section == SEC_TOP))
