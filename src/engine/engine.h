@@ -107,13 +107,13 @@ struct engine_event {
     uint32_t attempt;
     /* ENGINE_EXITED */
     uint32_t rank;
-    int32_t code;   /* exit code, -1 when killed by a signal or never started */
+    int32_t code;   /* exit code; -1 when killed by a signal or never started (127, 126: as a shell says it) */
     int32_t signal; /* 0: none */
     enum engine_exit_cause cause;
     bool core_dumped;
     uint64_t peak_mem_mib;
     int64_t cpu_ms;
-    const char *detail; /* borrowed, or NULL */
+    const char *detail; /* borrowed, or NULL; of ENGINE_STARTED and ENGINE_NODE: what is not enforced there */
     /* ENGINE_NODE, ENGINE_NODE_DOWN, ENGINE_TELEMETRY */
     const char *node_name; /* borrowed */
     const struct engine_node *node;
@@ -130,7 +130,10 @@ struct engine_ops {
     int (*reconcile)(struct engine *e, const struct engine_expected *expected, uint32_t len, struct err *err);
     /* Starts all workers of an attempt, or reports ENGINE_EXITED with ENGINE_EXIT_LAUNCH_FAILED for each. */
     int (*launch)(struct engine *e, const struct engine_launch *launch, struct err *err);
-    /* SIGTERM to every process of the attempt, SIGKILL after its grace time; grace_ms 0: SIGKILL at once. */
+    /*
+     * SIGTERM to every process of the attempt, SIGKILL after its grace time; grace_ms 0: SIGKILL at once. Asked
+     * again, the earlier end counts. -ENOENT when the attempt is not known, 0 when it has ended.
+     */
     int (*terminate)(struct engine *e, uint64_t job, uint32_t attempt, int64_t grace_ms, struct err *err);
     /* Sends a signal to every process of the attempt. */
     int (*signal)(struct engine *e, uint64_t job, uint32_t attempt, int signal, struct err *err);
@@ -160,6 +163,7 @@ struct engine_options {
     const char *preset;      /* simulated cards from this preset file; NULL: the machine's own cards */
     const char *runner_path; /* remuda-runner */
     const char *simgpu_dir;  /* folder of the stand-in libraries */
+    const char *cgroups;     /* "auto" (NULL too), "v1", "v2", "none": which cgroup interfaces may be used */
     /* simulated */
     const char *cluster_file; /* description of the nodes */
     uint64_t time_scale_milli; /* simulated milliseconds for each 1,000 real ones; 1,000: real time */
