@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The jobs of a trace by the number of cards they ask for. Whoever walks a long queue looking for what fits needs to
- * look at the first of each class only: when it does not fit, no job of its class does. Traces have few classes (ten
- * in the 82,247 jobs of Philly), so a walk costs that many steps and not the length of the queue.
+ * The jobs of a trace by the number of cards they ask for. Whoever walks a long queue looking for
+ * what fits needs to look at the first of each class only: when it does not fit, no job of its
+ * class does. Traces have few classes (ten in the 82,247 jobs of Philly), so a walk costs that many
+ * steps and not the length of the queue.
  */
 #ifndef REMUDA_REPLAY_CLASSES_H
 #define REMUDA_REPLAY_CLASSES_H

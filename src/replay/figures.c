@@ -26,8 +26,9 @@ static int compare_s(const void *a, const void *b)
 }
 
 /*
- * The percentile `p` of n ascending values in tenths. This is the one place that reckons in binary fractions, since the
- * published tables did: 0.95 x 59 places is a little less than 56.05 there, so that a quantile of 62.35 became 62.3.
+ * The percentile `p` of n ascending values in tenths. This is the one place that reckons in binary
+ * fractions, since the published tables did: 0.95 x 59 places is a little less than 56.05 there, so
+ * that a quantile of 62.35 became 62.3.
  */
 static int64_t quantile(const int64_t *values, uint32_t n, uint32_t p)
 {
@@ -67,7 +68,10 @@ static void sum_up(struct figures *f, const struct sim *s)
 int figures_take(struct figures *f, const struct sim *s, const char *schedule, struct err *e)
 {
     uint32_t n = s->trace->len;
-    *f = (struct figures){.placement = s->placement->name, .nodes = s->nodes, .gpus = s->gpus, .jobs = n,
+    *f = (struct figures){.placement = s->placement->name,
+                          .nodes = s->nodes,
+                          .gpus = s->gpus,
+                          .jobs = n,
                           .skipped = s->trace->skipped};
     f->trace = mem_strdup(s->trace->name);
     f->schedule = mem_strdup(schedule);

@@ -4,16 +4,16 @@
  *
  * count: cards are one heap; a job fits when so many are free.
  *
- * yarn: a job of at most one node's cards goes whole to the lowest-numbered node with room. A larger one takes as many
- * fully idle nodes as it fills, lowest numbers first, and for the rest the lowest-numbered other node with room. Else
- * it does not fit, however many cards are free.
+ * yarn: a job of at most one node's cards goes whole to the lowest-numbered node with room. A
+ * larger one takes as many fully idle nodes as it fills, lowest numbers first, and for the rest the
+ * lowest-numbered other node with room. Else it does not fit, however many cards are free.
  *
- * Example, 3 nodes of 8, node 0 with 5 cards free, the others idle: a job of 4 goes to node 0; a job of 12 takes node
- * 1 whole and its other 4 from node 0; a job of 16 takes nodes 1 and 2. With 3 cards free on each node a job of 4 does
- * not fit although 9 are free.
+ * Example, 3 nodes of 8, node 0 with 5 cards free, the others idle: a job of 4 goes to node 0; a
+ * job of 12 takes node 1 whole and its other 4 from node 0; a job of 16 takes nodes 1 and 2. With 3
+ * cards free on each node a job of 4 does not fit although 9 are free.
  *
- * The nodes stand in a tree of maxima over their free cards, so "the lowest-numbered node with at least n free" is one
- * walk from the root to a leaf.
+ * The nodes stand in a tree of maxima over their free cards, so "the lowest-numbered node with at
+ * least n free" is one walk from the root to a leaf.
  */
 #include "replay/sim.h"
 
@@ -129,7 +129,8 @@ static uint32_t first_with(const struct yarn *y, uint32_t gpus)
 static bool yarn_take_large(struct sim *s, uint32_t job)
 {
     struct yarn *y = s->placement_state;
-    uint32_t whole = sim_gpus(s, job) / s->gpus_per_node, rest = sim_gpus(s, job) % s->gpus_per_node;
+    uint32_t whole = sim_gpus(s, job) / s->gpus_per_node,
+             rest = sim_gpus(s, job) % s->gpus_per_node;
     if (y->idle < whole)
         return false;
     uint32_t *nodes = mem_alloc(whole, sizeof nodes[0]);

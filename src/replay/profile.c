@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The step function is a list of steps (time, free from there on) cut into blocks of up to 256. A block knows its least
- * and greatest value and a number to be added to all of them, so a search passes over a block that can neither begin
- * nor break a span without looking into it, and a reservation that covers a block changes one number. With n steps a
- * search and a reservation take O(sqrt n) in practice; a balanced tree would be O(log n) and three times the code.
+ * The step function is a list of steps (time, free from there on) cut into blocks of up to 256. A
+ * block knows its least and greatest value and a number to be added to all of them, so a search
+ * passes over a block that can neither begin nor break a span without looking into it, and a
+ * reservation that covers a block changes one number. With n steps a search and a reservation take
+ * O(sqrt n) in practice; a balanced tree would be O(log n) and three times the code.
  *
- * Example, 4 cards. take(0, 10, 3): steps (0: 1) (10: 4). take(10, 5, 4): (0: 1) (10: 0) (15: 4). The earliest span of 6
- * for 1 card from 0 on: the step at 0 can begin it, the step at 10 breaks it, the step at 15 begins it for good: 15.
+ * Example, 4 cards. take(0, 10, 3): steps (0: 1) (10: 4). take(10, 5, 4): (0: 1) (10: 0) (15: 4).
+ * The earliest span of 6 for 1 card from 0 on: the step at 0 can begin it, the step at 10 breaks
+ * it, the step at 15 begins it for good: 15.
  */
 #include "replay/profile.h"
 

@@ -2,17 +2,19 @@
 /*
  * The clock of a replay.
  *
- * The running jobs stand in a binary heap by (end, job), in which every job knows its place, so that a preemption
- * takes one out in O(log n). The three sources of events are that heap, the next line of the trace, and the policy's
- * own wish to be woken (a demotion in the level policies). At a moment all of them are taken in before the policy is
- * asked, which is what the published simulators do and what their figures depend on: a card that becomes free and a
- * job that comes in the same second meet.
+ * The running jobs stand in a binary heap by (end, job), in which every job knows its place, so
+ * that a preemption takes one out in O(log n). The three sources of events are that heap, the next
+ * line of the trace, and the policy's own wish to be woken (a demotion in the level policies). At a
+ * moment all of them are taken in before the policy is asked, which is what the published
+ * simulators do and what their figures depend on: a card that becomes free and a job that comes in
+ * the same second meet.
  *
- * Invariants, asserted: free + cards of the running = all; time never goes back; a job is finished exactly when it has
- * run for its duration, however often it was interrupted.
+ * Invariants, asserted: free + cards of the running = all; time never goes back; a job is finished
+ * exactly when it has run for its duration, however often it was interrupted.
  *
- * Example: 2 cards, job 0 (2 cards, 10 s) and job 1 (1 card, 5 s) both at 0, fifo. At 0 both come, job 0 starts, job 1
- * does not fit. At 10 job 0 ends, then job 1 starts; at 15 it ends. Waits 0 and 10, makespan 15, use 25/30 = 83.33 %.
+ * Example: 2 cards, job 0 (2 cards, 10 s) and job 1 (1 card, 5 s) both at 0, fifo. At 0 both come,
+ * job 0 starts, job 1 does not fit. At 10 job 0 ends, then job 1 starts; at 15 it ends. Waits 0 and
+ * 10, makespan 15, use 25/30 = 83.33 %.
  */
 #include "replay/sim.h"
 
@@ -128,7 +130,8 @@ static int sample(struct sim *s, struct err *e)
 {
     if (!s->want_samples)
         return 0;
-    struct sim_sample now = {.at_s = s->now_s, .gpus_used = s->gpus - s->free, .waiting = s->waiting};
+    struct sim_sample now = {
+        .at_s = s->now_s, .gpus_used = s->gpus - s->free, .waiting = s->waiting};
     if (s->samples_len > 0) {
         struct sim_sample *last = &s->samples[s->samples_len - 1];
         if (last->gpus_used == now.gpus_used && last->waiting == now.waiting)
@@ -177,7 +180,8 @@ static int run(struct sim *s, struct err *e)
     while (s->finished < s->trace->len) {
         int64_t at = next_moment(s);
         if (at == SIM_NEVER) /* a policy that forgot a job */
-            return err_set(e, -EDEADLK, "policy %s stands still with %u jobs waiting", s->policy->name, s->waiting);
+            return err_set(e, -EDEADLK, "policy %s stands still with %u jobs waiting",
+                           s->policy->name, s->waiting);
         assert(at >= s->now_s);
         s->now_s = at;
         complete(s);
@@ -207,22 +211,30 @@ static int check_possible(const struct sim *s, struct err *e)
         if (s->placement->possible(s, j->gpus))
             continue;
         return err_set(e, -EINVAL,
-                       "%s: job %.32s (line %u) asks for num_gpu %u, which %u nodes x %u GPUs can never give with "
-                       "placement %s; use more nodes or --skip-oversize", s->trace->name, trace_id(s->trace, i),
-                       j->line, j->gpus, s->nodes, s->gpus_per_node, s->placement->name);
+                       "%s: job %.32s (line %u) asks for num_gpu %u, which %u nodes x %u GPUs can "
+                       "never give with "
+                       "placement %s; use more nodes or --skip-oversize",
+                       s->trace->name, trace_id(s->trace, i), j->line, j->gpus, s->nodes,
+                       s->gpus_per_node, s->placement->name);
     }
     return 0;
 }
 
 int sim_run(struct sim *s, const struct trace *trace, uint32_t nodes, uint32_t gpus_per_node,
-            const struct policy *policy, const struct placement_ops *placement, bool want_samples, struct err *e)
+            const struct policy *policy, const struct placement_ops *placement, bool want_samples,
+            struct err *e)
 {
-    *s = (struct sim){.trace = trace, .policy = policy, .placement = placement, .nodes = nodes,
-                      .gpus_per_node = gpus_per_node, .gpus = nodes * gpus_per_node, .want_samples = want_samples};
+    *s = (struct sim){.trace = trace,
+                      .policy = policy,
+                      .placement = placement,
+                      .nodes = nodes,
+                      .gpus_per_node = gpus_per_node,
+                      .gpus = nodes * gpus_per_node,
+                      .want_samples = want_samples};
     s->free = s->gpus;
     if (policy->needs_count && placement != &placement_count)
-        return err_set(e, -EINVAL, "--placement is \"%s\"; allowed with policy %s: count", placement->name,
-                       policy->name);
+        return err_set(e, -EINVAL, "--placement is \"%s\"; allowed with policy %s: count",
+                       placement->name, policy->name);
     if (trace->len == 0)
         return err_set(e, -EINVAL, "%s: no job is left that %u GPUs can run", trace->name, s->gpus);
     int rc = check_possible(s, e);
@@ -233,7 +245,8 @@ int sim_run(struct sim *s, const struct trace *trace, uint32_t nodes, uint32_t g
     if (!s->jobs || !s->heap)
         return err_set(e, -ENOMEM, "no memory for the replay of %u jobs", trace->len);
     for (uint32_t i = 0; i < trace->len; i++)
-        s->jobs[i] = (struct sim_job){.left_s = trace->jobs[i].duration_s, .start_s = -1, .since_s = -1, .end_s = -1};
+        s->jobs[i] = (struct sim_job){
+            .left_s = trace->jobs[i].duration_s, .start_s = -1, .since_s = -1, .end_s = -1};
     rc = placement->init ? placement->init(s, e) : 0;
     if (rc == 0)
         rc = policy->init(s, e);

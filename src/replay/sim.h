@@ -2,12 +2,14 @@
 /*
  * The virtual clock that job traces are replayed on, and what a policy sees of it.
  *
- * Time is in whole seconds and jumps from event to event. At each moment first all completions are taken in, then all
- * arrivals in queue order, then the policy is asked once. A job is the number of its place in the trace, which is also
- * its place in queue order; nothing is random, so a replay gives the same result everywhere.
+ * Time is in whole seconds and jumps from event to event. At each moment first all completions are
+ * taken in, then all arrivals in queue order, then the policy is asked once. A job is the number of
+ * its place in the trace, which is also its place in queue order; nothing is random, so a replay
+ * gives the same result everywhere.
  *
- * The policies here are the published ones that Remuda is compared with; they see a cluster as so many cards (placement
- * `count`) or as nodes that are filled by a simple rule (`yarn`). One policy is one file under policies/.
+ * The policies here are the published ones that Remuda is compared with; they see a cluster as so
+ * many cards (placement `count`) or as nodes that are filled by a simple rule (`yarn`). One policy
+ * is one file under policies/.
  */
 #ifndef REMUDA_REPLAY_SIM_H
 #define REMUDA_REPLAY_SIM_H
@@ -35,8 +37,8 @@ struct sim_job {
 };
 
 /*
- * Where cards come from. fits() and take() agree: take() succeeds exactly when fits() says so. Both see the number of
- * free cards as already checked.
+ * Where cards come from. fits() and take() agree: take() succeeds exactly when fits() says so. Both
+ * see the number of free cards as already checked.
  */
 struct placement_ops {
     const char *name;
@@ -62,7 +64,8 @@ struct policy {
     void (*finish)(struct sim *s, uint32_t job);
     /* Everything of this moment is known: start and preempt. */
     void (*schedule)(struct sim *s);
-    /* A moment later than now at which it wants to be asked though nothing comes or ends; may be NULL. */
+    /* A moment later than now at which it wants to be asked though nothing comes or ends; may be
+     * NULL. */
     int64_t (*wake)(const struct sim *s);
 };
 
@@ -99,16 +102,18 @@ struct sim {
 };
 
 /*
- * Replays `trace` from first submission to last end. `s` is filled and the caller's (sim_done) also after an error.
- * -EINVAL when some job can never run there, with its line; -ENOMEM.
+ * Replays `trace` from first submission to last end. `s` is filled and the caller's (sim_done) also
+ * after an error. -EINVAL when some job can never run there, with its line; -ENOMEM.
  */
 int sim_run(struct sim *s, const struct trace *trace, uint32_t nodes, uint32_t gpus_per_node,
-            const struct policy *policy, const struct placement_ops *placement, bool want_samples, struct err *e);
+            const struct policy *policy, const struct placement_ops *placement, bool want_samples,
+            struct err *e);
 void sim_done(struct sim *s);
 
 /* ---- for policies ---- */
 
-/* Starts (or resumes) a waiting job if its cards are there. False: it does not fit, nothing has changed. */
+/* Starts (or resumes) a waiting job if its cards are there. False: it does not fit, nothing has
+ * changed. */
 bool sim_start(struct sim *s, uint32_t job);
 /* Takes a running job from its cards; what it has done is kept, at no cost. */
 void sim_preempt(struct sim *s, uint32_t job);
@@ -130,8 +135,8 @@ static inline int64_t sim_left(const struct sim *s, uint32_t job)
 /* ---- what there is ---- */
 
 extern const struct placement_ops placement_count, placement_yarn;
-extern const struct policy policy_fifo, policy_fjf, policy_sjf, policy_srtf, policy_srsf, policy_dlas, policy_dlas_gpu,
-    policy_las, policy_easy, policy_conservative;
+extern const struct policy policy_fifo, policy_fjf, policy_sjf, policy_srtf, policy_srsf,
+    policy_dlas, policy_dlas_gpu, policy_las, policy_easy, policy_conservative;
 
 /* By name or alias; NULL when there is none. */
 const struct policy *policy_find(const char *name);

@@ -2,16 +2,19 @@
 /*
  * Reading job traces.
  *
- * A source hands out bytes (zlib reads compressed and plain files alike; memory for tests), a reader cuts them into
- * lines of bounded length, the header line binds column numbers to the four fields that are needed, and every later
- * line is cut at its commas in place. Nothing is kept of a line but the numbers and the id, so that the memory used is
- * that of the jobs, and a hostile file is stopped by the limits on line length and number of jobs, not by the machine.
+ * A source hands out bytes (zlib reads compressed and plain files alike; memory for tests), a
+ * reader cuts them into lines of bounded length, the header line binds column numbers to the four
+ * fields that are needed, and every later line is cut at its commas in place. Nothing is kept of a
+ * line but the numbers and the id, so that the memory used is that of the jobs, and a hostile file
+ * is stopped by the limits on line length and number of jobs, not by the machine.
  *
- * The order of the jobs decides the results of a replay to the second, so it is total: submission, then id. Ids are
- * compared as numbers when all are numbers; otherwise (ITP uses UUIDs, Philly has none) the order of the file decides,
- * which is what the published lists mean, as their ids are not ordered.
+ * The order of the jobs decides the results of a replay to the second, so it is total: submission,
+ * then id. Ids are compared as numbers when all are numbers; otherwise (ITP uses UUIDs, Philly has
+ * none) the order of the file decides, which is what the published lists mean, as their ids are not
+ * ordered.
  *
- * Limitations: no quoted fields, since none of the known lists has them; a quotation mark ends up in a message.
+ * Limitations: no quoted fields, since none of the known lists has them; a quotation mark ends up
+ * in a message.
  */
 #include "replay/trace.h"
 
@@ -41,7 +44,7 @@ static const struct {
     const char *name;
     enum field field;
 } column_names[] = {
-    {"job_id", FIELD_ID},         {"num_gpu", FIELD_GPUS},           {"num_gpus", FIELD_GPUS},
+    {"job_id", FIELD_ID},          {"num_gpu", FIELD_GPUS},           {"num_gpus", FIELD_GPUS},
     {"submit_time", FIELD_SUBMIT}, {"submission_time", FIELD_SUBMIT}, {"timestamp", FIELD_STAMP},
     {"duration", FIELD_DURATION},
 };
@@ -104,7 +107,8 @@ static int refill(struct reader *r)
     return 0;
 }
 
-/* Fetches the next line without its end into r->line, terminated. 1: there is one; 0: the file is over. */
+/* Fetches the next line without its end into r->line, terminated. 1: there is one; 0: the file is
+ * over. */
 static int next_line(struct reader *r)
 {
     bool any = false;
@@ -123,8 +127,8 @@ static int next_line(struct reader *r)
         const char *end = memchr(from, '\n', left);
         size_t take = end ? (size_t)(end - from) : left;
         if (r->line_len + take >= TRACE_LINE_MAX)
-            return err_set(r->e, -EINVAL, "%s:%u: the line is longer than %u bytes", r->name, r->line_no + 1,
-                           TRACE_LINE_MAX - 1);
+            return err_set(r->e, -EINVAL, "%s:%u: the line is longer than %u bytes", r->name,
+                           r->line_no + 1, TRACE_LINE_MAX - 1);
         memcpy(r->line + r->line_len, from, take);
         r->line_len += take;
         r->chunk_at += take + (end ? 1 : 0);
@@ -138,11 +142,13 @@ static int next_line(struct reader *r)
     r->line[r->line_len] = '\0';
     r->line_no++;
     if (memchr(r->line, '\0', r->line_len))
-        return err_set(r->e, -EINVAL, "%s:%u: a zero byte in the line; a trace is text", r->name, r->line_no);
+        return err_set(r->e, -EINVAL, "%s:%u: a zero byte in the line; a trace is text", r->name,
+                       r->line_no);
     return 1;
 }
 
-/* Cuts the line at its commas. Returns the number of fields, at most COLUMNS_MAX are set; spaces round them go. */
+/* Cuts the line at its commas. Returns the number of fields, at most COLUMNS_MAX are set; spaces
+ * round them go. */
 static unsigned cut(char *line, char *fields[COLUMNS_MAX])
 {
     unsigned n = 0;
@@ -179,8 +185,8 @@ static int bad_value(struct reader *r, enum field f, const char *value, const ch
     memcpy(shown + len, "...", 4);
     if (!value[len])
         shown[len] = '\0';
-    return err_set(r->e, -EINVAL, "%s:%u: column %s is \"%s\"; allowed: %s", r->name, r->line_no, r->column_name[f],
-                   shown, allowed);
+    return err_set(r->e, -EINVAL, "%s:%u: column %s is \"%s\"; allowed: %s", r->name, r->line_no,
+                   r->column_name[f], shown, allowed);
 }
 
 /* A decimal integer of at most 18 digits, the whole text. */
@@ -228,11 +234,12 @@ static bool two_digits(const char *s, int low, int high, int *ret)
 static bool parse_stamp(const char *s, int64_t *ret)
 {
     int century, year, month, day, hour, minute, second;
-    if (strlen(s) != 19 || s[4] != '-' || s[7] != '-' || (s[10] != ' ' && s[10] != 'T') || s[13] != ':' ||
-        s[16] != ':')
+    if (strlen(s) != 19 || s[4] != '-' || s[7] != '-' || (s[10] != ' ' && s[10] != 'T') ||
+        s[13] != ':' || s[16] != ':')
         return false;
-    if (!two_digits(s, 19, 99, &century) || !two_digits(s + 2, 0, 99, &year) || !two_digits(s + 5, 1, 12, &month) ||
-        !two_digits(s + 8, 1, 31, &day) || !two_digits(s + 11, 0, 23, &hour) || !two_digits(s + 14, 0, 59, &minute) ||
+    if (!two_digits(s, 19, 99, &century) || !two_digits(s + 2, 0, 99, &year) ||
+        !two_digits(s + 5, 1, 12, &month) || !two_digits(s + 8, 1, 31, &day) ||
+        !two_digits(s + 11, 0, 23, &hour) || !two_digits(s + 14, 0, 59, &minute) ||
         !two_digits(s + 17, 0, 60, &second))
         return false;
     year += century * 100;
@@ -241,8 +248,8 @@ static bool parse_stamp(const char *s, int64_t *ret)
     if (day > before[month] - before[month - 1] + (leap && month == 2))
         return false;
     int past = year - 1;
-    int64_t days = (int64_t)past * 365 + past / 4 - past / 100 + past / 400 + before[month - 1] + (leap && month > 2) +
-                   day - 1;
+    int64_t days = (int64_t)past * 365 + past / 4 - past / 100 + past / 400 + before[month - 1] +
+                   (leap && month > 2) + day - 1;
     *ret = days * 86400 + hour * 3600 + minute * 60 + second;
     return true;
 }
@@ -259,13 +266,15 @@ static int check_header(struct reader *r)
     for (enum field f = FIELD_GPUS; f <= FIELD_DURATION; f++) {
         if (r->column_of[f] >= 0 || (f == FIELD_SUBMIT && r->column_of[FIELD_STAMP] >= 0))
             continue;
-        return err_set(r->e, -EINVAL,
-                       "%s:%u: the header has no column %s; needed are num_gpu, submit_time and duration", r->name,
-                       r->line_no, missing[f]);
+        return err_set(
+            r->e, -EINVAL,
+            "%s:%u: the header has no column %s; needed are num_gpu, submit_time and duration",
+            r->name, r->line_no, missing[f]);
     }
     if (r->column_of[FIELD_SUBMIT] >= 0 && r->column_of[FIELD_STAMP] >= 0)
-        return err_set(r->e, -EINVAL, "%s:%u: the header has both %s and %s; allowed: one of them", r->name, r->line_no,
-                       r->column_name[FIELD_SUBMIT], r->column_name[FIELD_STAMP]);
+        return err_set(r->e, -EINVAL, "%s:%u: the header has both %s and %s; allowed: one of them",
+                       r->name, r->line_no, r->column_name[FIELD_SUBMIT],
+                       r->column_name[FIELD_STAMP]);
     return 0;
 }
 
@@ -276,15 +285,17 @@ static int read_header(struct reader *r)
     if (rc < 0)
         return rc;
     if (rc == 0)
-        return err_set(r->e, -EINVAL, "%s: the file is empty; a trace begins with a header line such as "
-                       "job_id,num_gpu,submit_time,duration", r->name);
+        return err_set(r->e, -EINVAL,
+                       "%s: the file is empty; a trace begins with a header line such as "
+                       "job_id,num_gpu,submit_time,duration",
+                       r->name);
     char *line = r->line;
     if (strncmp(line, "\xef\xbb\xbf", 3) == 0) /* the mark some editors put before UTF-8 */
         line += 3;
     r->columns = cut(line, fields);
     if (r->columns > COLUMNS_MAX)
-        return err_set(r->e, -EINVAL, "%s:1: the header has %u columns; allowed: at most %u", r->name, r->columns,
-                       COLUMNS_MAX);
+        return err_set(r->e, -EINVAL, "%s:1: the header has %u columns; allowed: at most %u",
+                       r->name, r->columns, COLUMNS_MAX);
     for (int f = 0; f < FIELD_COUNT; f++)
         r->column_of[f] = -1;
     for (unsigned c = 0; c < r->columns; c++) {
@@ -293,7 +304,8 @@ static int read_header(struct reader *r)
             if (strcmp(fields[c], column_names[i].name) != 0)
                 continue;
             if (r->column_of[f] >= 0)
-                return err_set(r->e, -EINVAL, "%s:1: the header names column %s again as %s (column %u)", r->name,
+                return err_set(r->e, -EINVAL,
+                               "%s:1: the header names column %s again as %s (column %u)", r->name,
                                r->column_name[f], column_names[i].name, c + 1);
             r->column_of[f] = (int)c;
             r->column_name[f] = column_names[i].name;
@@ -324,7 +336,8 @@ static int read_submit(struct reader *r, char **fields, int64_t *ret_s)
     int at = r->column_of[FIELD_STAMP];
     if (at >= 0) {
         if (!parse_stamp(fields[at], ret_s))
-            return bad_value(r, FIELD_STAMP, fields[at], "a date and time such as 2017-10-09 07:01:55");
+            return bad_value(r, FIELD_STAMP, fields[at],
+                             "a date and time such as 2017-10-09 07:01:55");
         return 0;
     }
     at = r->column_of[FIELD_SUBMIT];
@@ -338,10 +351,11 @@ static int read_row(struct reader *r)
     char *fields[COLUMNS_MAX];
     unsigned n = cut(r->line, fields);
     if (n != r->columns)
-        return err_set(r->e, -EINVAL, "%s:%u: the line has %u columns, the header %u", r->name, r->line_no, n,
-                       r->columns);
+        return err_set(r->e, -EINVAL, "%s:%u: the line has %u columns, the header %u", r->name,
+                       r->line_no, n, r->columns);
     if (r->len == TRACE_JOBS_MAX)
-        return err_set(r->e, -EINVAL, "%s:%u: more than %u jobs", r->name, r->line_no, TRACE_JOBS_MAX);
+        return err_set(r->e, -EINVAL, "%s:%u: more than %u jobs", r->name, r->line_no,
+                       TRACE_JOBS_MAX);
     if (mem_grow(&r->rows, &r->rows_cap, (size_t)r->len + 1, sizeof r->rows[0]) < 0)
         return err_set(r->e, -ENOMEM, "%s: no memory for more than %u jobs", r->name, r->len);
     struct row *row = &r->rows[r->len];
@@ -375,7 +389,9 @@ static int read_rows(struct reader *r)
         if (rc < 0)
             return rc;
         if (rc == 0)
-            return r->len > 0 ? 0 : err_set(r->e, -EINVAL, "%s: the file has a header and no jobs", r->name);
+            return r->len > 0
+                       ? 0
+                       : err_set(r->e, -EINVAL, "%s: the file has a header and no jobs", r->name);
         if (r->line_len == 0)
             continue; /* an empty line at the end, as editors leave it */
         rc = read_row(r);
@@ -421,7 +437,8 @@ static int check_ids(struct reader *r)
     for (uint32_t i = 0; i < r->len && rc == 0; i++) {
         uint32_t id = intern_id(&seen, r->ids + r->rows[i].job.id_at);
         if (id == INTERN_NONE)
-            rc = err_set(r->e, -ENOMEM, "%s: no memory to compare the ids of %u jobs", r->name, r->len);
+            rc = err_set(r->e, -ENOMEM, "%s: no memory to compare the ids of %u jobs", r->name,
+                         r->len);
         else if (id != i)
             rc = same_id(r, &r->rows[i]);
     }
@@ -431,7 +448,8 @@ static int check_ids(struct reader *r)
 
 static void sort_rows(struct reader *r)
 {
-    int (*compare)(const void *, const void *) = r->all_numbers ? compare_by_number : compare_by_line;
+    int (*compare)(const void *, const void *) =
+        r->all_numbers ? compare_by_number : compare_by_line;
     bool sorted = true; /* most lists are, and then a pass is cheaper than a sort */
     for (uint32_t i = 1; i < r->len && sorted; i++)
         sorted = compare(&r->rows[i - 1], &r->rows[i]) < 0;

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * conservative: backfilling in which nobody delays anybody who came before, with exact run times. In queue order every
- * job gets the earliest time at which its cards are free for all of its duration, given those before it, and what may
- * start now starts.
+ * conservative: backfilling in which nobody delays anybody who came before, with exact run times.
+ * In queue order every job gets the earliest time at which its cards are free for all of its
+ * duration, given those before it, and what may start now starts.
  *
- * The definition rebuilds the plan at every event. With exact run times that changes nothing: by induction over the
- * queue, the jobs before j still have their times; what came after j and runs was planned around j's time, so that it
- * is still possible; and no earlier time was possible with fewer reservations. So a job is planned once, when it comes,
- * and started when its time has come, and the plan is the step function of profile.h.
+ * The definition rebuilds the plan at every event. With exact run times that changes nothing: by
+ * induction over the queue, the jobs before j still have their times; what came after j and runs
+ * was planned around j's time, so that it is still possible; and no earlier time was possible with
+ * fewer reservations. So a job is planned once, when it comes, and started when its time has come,
+ * and the plan is the step function of profile.h.
  *
  * A job of no duration is planned as one second, so that it has a place of its own.
  *
- * Example, 4 cards: A (3 cards, 10 s) runs from 0; B (4 cards, 5 s) gets 10 to 15; C (1 card, 12 s) would break B's time
- * if it began before 3 and so gets 15; D (1 card, 10 s) gets 0 to 10 and starts at once.
+ * Example, 4 cards: A (3 cards, 10 s) runs from 0; B (4 cards, 5 s) gets 10 to 15; C (1 card, 12 s)
+ * would break B's time if it began before 3 and so gets 15; D (1 card, 10 s) gets 0 to 10 and
+ * starts at once.
  */
 #include "replay/profile.h"
 #include "replay/sim.h"
@@ -31,14 +33,15 @@ struct plan {
 
 struct conservative {
     struct profile profile;
-    struct plan *plans;  /* by job */
+    struct plan *plans;   /* by job */
     struct otree by_time; /* those that wait, by (at_s, job) */
 };
 
 static int compare(const struct otree_node *a, const struct otree_node *b, const void *ctx)
 {
     (void)ctx;
-    const struct plan *x = OTREE_ENTRY(a, struct plan, node), *y = OTREE_ENTRY(b, struct plan, node);
+    const struct plan *x = OTREE_ENTRY(a, struct plan, node),
+                      *y = OTREE_ENTRY(b, struct plan, node);
     if (x->at_s != y->at_s)
         return x->at_s < y->at_s ? -1 : 1;
     return (x->job > y->job) - (x->job < y->job);

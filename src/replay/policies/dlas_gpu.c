@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dlas-gpu: the levels of levels.h with card-seconds as the service, exactly as in the published simulator, so that its
- * figures can be reproduced. That simulator wakes up for a demotion at floor((limit - seconds run) / cards), where
- * the service it then looks at is seconds x cards: mostly it wakes too late, and the job stays in its level until some
- * other event comes by. The policy without this fault is las.
+ * dlas-gpu: the levels of levels.h with card-seconds as the service, exactly as in the published
+ * simulator, so that its figures can be reproduced. That simulator wakes up for a demotion at
+ * floor((limit - seconds run) / cards), where the service it then looks at is seconds x cards:
+ * mostly it wakes too late, and the job stays in its level until some other event comes by. The
+ * policy without this fault is las.
  *
- * Example: a job of 8 cards starts at 0. It is due to leave level 0 at 407 s (3,256 card-seconds); the first wake-up is
- * at floor(3,250 / 8) = 406 s, where the service is 3,248 and nothing happens; the next one is floor((3,250 - 406) / 8) =
- * 355 s later, at 761 s.
+ * Example: a job of 8 cards starts at 0. It is due to leave level 0 at 407 s (3,256 card-seconds);
+ * the first wake-up is at floor(3,250 / 8) = 406 s, where the service is 3,248 and nothing happens;
+ * the next one is floor((3,250 - 406) / 8) = 355 s later, at 761 s.
  */
 #include "replay/policies/levels.h"
 

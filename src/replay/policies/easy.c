@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * easy: EASY backfilling (Lifka, 1995) with exact run times. The head of the queue starts while it fits. When it does
- * not, it gets the earliest time at which it will (the shadow), and the cards that will then be free beside it are the
- * extra. The rest of the queue is walked in order, and a job starts when it fits now and either ends by the shadow or
- * takes no more than the extra, which shrinks by it in the second case. So nothing delays the head.
+ * easy: EASY backfilling (Lifka, 1995) with exact run times. The head of the queue starts while it
+ * fits. When it does not, it gets the earliest time at which it will (the shadow), and the cards
+ * that will then be free beside it are the extra. The rest of the queue is walked in order, and a
+ * job starts when it fits now and either ends by the shadow or takes no more than the extra, which
+ * shrinks by it in the second case. So nothing delays the head.
  *
- * The walk again is a choice among size classes. What disqualifies a job in a walk (too many cards now, too long and
- * larger than the extra) can only get worse during it, so the next job of the walk is the earliest over all classes
- * of "first of the class with a duration of at most the time to the shadow", or simply the first of the class while its
- * size is within the extra. Each class keeps a tree of minimal durations over its jobs in queue order, in which that
- * first job is found in O(log n).
+ * The walk again is a choice among size classes. What disqualifies a job in a walk (too many cards
+ * now, too long and larger than the extra) can only get worse during it, so the next job of the
+ * walk is the earliest over all classes of "first of the class with a duration of at most the time
+ * to the shadow", or simply the first of the class while its size is within the extra. Each class
+ * keeps a tree of minimal durations over its jobs in queue order, in which that first job is found
+ * in O(log n).
  *
  * The running are kept by their ends in an array; the shadow is found by summing from its front.
  *
- * Example, 4 cards: A (3 cards, 10 s) runs since 0; waiting are B (4 cards), C (1 card, 12 s), D (1 card, 10 s). B is the
- * head, its shadow is 10, the extra 4 - 4 = 0. C fits but would end at 12 and exceeds the extra; D ends at 10: started.
+ * Example, 4 cards: A (3 cards, 10 s) runs since 0; waiting are B (4 cards), C (1 card, 12 s), D (1
+ * card, 10 s). B is the head, its shadow is 10, the extra 4 - 4 = 0. C fits but would end at 12 and
+ * exceeds the extra; D ends at 10: started.
  */
 #include "replay/classes.h"
 #include "replay/sim.h"
@@ -28,7 +31,8 @@
 /* The jobs of one class in queue order, those that wait with their durations. */
 struct lane {
     uint32_t *jobs;
-    int64_t *least; /* tree of minima: [1] the root, [leaves + i] the i-th job, SIM_NEVER when it does not wait */
+    int64_t *least; /* tree of minima: [1] the root, [leaves + i] the i-th job, SIM_NEVER when it
+                       does not wait */
     uint32_t leaves;
     uint32_t arrived;
     uint32_t head; /* no job before it waits */
@@ -42,7 +46,7 @@ struct end {
 struct easy {
     struct classes classes;
     struct lane *lanes;
-    uint32_t *place; /* by job: its place in its lane */
+    uint32_t *place;  /* by job: its place in its lane */
     struct end *ends; /* of the running, ascending, from ends_from on */
     size_t ends_cap, ends_from, ends_len;
 };
@@ -108,7 +112,8 @@ static void set_least(struct lane *l, uint32_t place, int64_t value)
     }
 }
 
-/* The first job of the lane that waits and runs for at most `most_s`; SIM_NONE when there is none. */
+/* The first job of the lane that waits and runs for at most `most_s`; SIM_NONE when there is none.
+ */
 static uint32_t first_within(const struct lane *l, int64_t most_s)
 {
     if (l->least[1] > most_s)

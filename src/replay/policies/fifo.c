@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fifo: first in, first out. The queue stops at the first job that does not fit, so nobody is ever overtaken and cards
- * stay idle while a large job waits for them.
+ * fifo: first in, first out. The queue stops at the first job that does not fit, so nobody is ever
+ * overtaken and cards stay idle while a large job waits for them.
  *
- * Since jobs start in the order in which they stand in the trace, the queue is one number: the next job to start.
+ * Since jobs start in the order in which they stand in the trace, the queue is one number: the next
+ * job to start.
  *
- * Example, 4 cards: jobs of 3, 2, 1 cards, all at 0, 10 s each. The first starts; the second needs 2 of the 1 that is
- * left and waits; the third would fit and waits behind it until 10, when both start.
+ * Example, 4 cards: jobs of 3, 2, 1 cards, all at 0, 10 s each. The first starts; the second needs
+ * 2 of the 1 that is left and waits; the third would fit and waits behind it until 10, when both
+ * start.
  */
 #include "replay/sim.h"
 

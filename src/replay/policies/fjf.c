@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fjf: fit job first. The whole queue is walked in order and whatever fits is started. No reservation is made, so
- * small jobs keep taking the cards a large gang waits for, which may starve it.
+ * fjf: fit job first. The whole queue is walked in order and whatever fits is started. No
+ * reservation is made, so small jobs keep taking the cards a large gang waits for, which may starve
+ * it.
  *
- * A walk of the queue is replaced by a choice among the heads of the size classes: of the classes whose size is within
- * the free cards, the one whose first job came earliest is tried. If it does not fit (placement yarn), no job of its
- * class fits for the rest of this moment, as starting others only takes cards away; the class is left out. This gives
- * the same starts in the same order as the walk.
+ * A walk of the queue is replaced by a choice among the heads of the size classes: of the classes
+ * whose size is within the free cards, the one whose first job came earliest is tried. If it does
+ * not fit (placement yarn), no job of its class fits for the rest of this moment, as starting
+ * others only takes cards away; the class is left out. This gives the same starts in the same order
+ * as the walk.
  *
- * Example, 4 cards: jobs of 3, 2, 1 cards, all at 0. The first starts; the head of class 2 does not fit; the third
- * starts beside the first.
+ * Example, 4 cards: jobs of 3, 2, 1 cards, all at 0. The first starts; the head of class 2 does not
+ * fit; the third starts beside the first.
  */
 #include "replay/classes.h"
 #include "replay/sim.h"

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * las: the levels of levels.h with card-seconds as the service and every demotion exactly when it is due: the first
- * whole second in which seconds x cards reaches the limit. This is dlas-gpu without its fault.
+ * las: the levels of levels.h with card-seconds as the service and every demotion exactly when it
+ * is due: the first whole second in which seconds x cards reaches the limit. This is dlas-gpu
+ * without its fault.
  *
- * Example: a job of 8 cards leaves level 0 after ceil(3,250 / 8) = 407 s of running and level 1 after 900 s.
+ * Example: a job of 8 cards leaves level 0 after ceil(3,250 / 8) = 407 s of running and level 1
+ * after 900 s.
  */
 #include "replay/policies/levels.h"
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The levels are the keys of the ranked list (ranked.h), so the order inside a level is that of the stamps: arrivals
- * and demoted jobs are stamped at the back, and after every walk those that run are stamped at the front in their
- * order, which is the published simulator's stable partition into running and pending. A preempted job therefore keeps
- * a place before all that waited already.
+ * The levels are the keys of the ranked list (ranked.h), so the order inside a level is that of the
+ * stamps: arrivals and demoted jobs are stamped at the back, and after every walk those that run
+ * are stamped at the front in their order, which is the published simulator's stable partition into
+ * running and pending. A preempted job therefore keeps a place before all that waited already.
  *
- * A job moves at most one level at an event, as published; only a job of so many cards that one second carries it over
- * two limits could tell the difference.
+ * A job moves at most one level at an event, as published; only a job of so many cards that one
+ * second carries it over two limits could tell the difference.
  *
- * Example, 4 cards, by card-seconds: A (4 cards) runs from 0 and B (4 cards) comes at 10. A is in level 0 and running,
- * so it stays. At 813 A has had 3,252 >= 3,250: it goes to level 1, B starts. At 1,626 B follows to level 1, behind A;
- * both are there and A is first in the walk: A runs, B waits.
+ * Example, 4 cards, by card-seconds: A (4 cards) runs from 0 and B (4 cards) comes at 10. A is in
+ * level 0 and running, so it stays. At 813 A has had 3,252 >= 3,250: it goes to level 1, B starts.
+ * At 1,626 B follows to level 1, behind A; both are there and A is first in the walk: A runs, B
+ * waits.
  */
 #include "replay/policies/levels.h"
 
@@ -56,7 +57,8 @@ static void demote(struct sim *s, struct ranked *r, const struct levels_rule *ru
     for (uint32_t i = 0; i < r->running_len; i++) {
         uint32_t job = r->running[i];
         int64_t level = r->ranks[job].key;
-        if (level == LEVELS_COUNT - 1 || rule->service(ran(s, job), sim_gpus(s, job)) < limits[level])
+        if (level == LEVELS_COUNT - 1 ||
+            rule->service(ran(s, job), sim_gpus(s, job)) < limits[level])
             continue;
         uint32_t k = due++;
         for (; k > 0 && r->before[k - 1] > job; k--)
@@ -67,7 +69,8 @@ static void demote(struct sim *s, struct ranked *r, const struct levels_rule *ru
         ranked_move(r, r->before[k], r->ranks[r->before[k]].key + 1);
 }
 
-static int64_t next_demotion(const struct sim *s, const struct ranked *r, const struct levels_rule *rule)
+static int64_t next_demotion(const struct sim *s, const struct ranked *r,
+                             const struct levels_rule *rule)
 {
     int64_t first_s = SIM_NEVER;
     for (uint32_t i = 0; i < r->running_len; i++) {

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why stamps equal repeated stable sorting. Let the list be in order by (key, stamp). Between two events only the keys
- * of running jobs change. A stable sort by the new keys puts a job x before a job y of the same new key exactly when x
- * was before y. If neither changed, their stamps say so still. If both changed, ranked_move was called in list order,
- * so the new stamps do. If only x changed, its key has fallen (remaining time) or risen (level); when it has fallen, x
- * was behind y before, which had the lower key, and its new and greatest stamp says so; a job that rises in level is
- * appended to its new level by definition. New jobs are appended last. So the order is the same, and the list needs not
- * be sorted: those that wait stand in one tree for each size class and are only touched when they are taken.
+ * Why stamps equal repeated stable sorting. Let the list be in order by (key, stamp). Between two
+ * events only the keys of running jobs change. A stable sort by the new keys puts a job x before a
+ * job y of the same new key exactly when x was before y. If neither changed, their stamps say so
+ * still. If both changed, ranked_move was called in list order, so the new stamps do. If only x
+ * changed, its key has fallen (remaining time) or risen (level); when it has fallen, x was behind y
+ * before, which had the lower key, and its new and greatest stamp says so; a job that rises in
+ * level is appended to its new level by definition. New jobs are appended last. So the order is the
+ * same, and the list needs not be sorted: those that wait stand in one tree for each size class and
+ * are only touched when they are taken.
  *
- * The walk merges the running with the heads of the classes. When the head of a class does not fit, none of its class
- * does, now or later in the walk, as cards only get fewer. A walk thus takes (running + started) steps, whatever the
- * length of the queue, and a look at all heads only after a step that changed them.
+ * The walk merges the running with the heads of the classes. When the head of a class does not fit,
+ * none of its class does, now or later in the walk, as cards only get fewer. A walk thus takes
+ * (running + started) steps, whatever the length of the queue, and a look at all heads only after a
+ * step that changed them.
  *
- * Example (srtf, 2 cards): A (2 cards, 9 s left) runs, B (1 card, 4 s) comes. The order is B, A: B takes a card, A no
- * longer fits and is preempted, the second card goes to the first waiting job of one card, if any.
+ * Example (srtf, 2 cards): A (2 cards, 9 s left) runs, B (1 card, 4 s) comes. The order is B, A: B
+ * takes a card, A no longer fits and is preempted, the second card goes to the first waiting job of
+ * one card, if any.
  */
 #include "replay/policies/ranked.h"
 
@@ -111,8 +115,9 @@ static struct rank *first_waiting(const struct ranked *r, uint32_t free)
 }
 
 /*
- * The preempted give their cards before the started take theirs: both are collected first. r->running is read as it
- * was, r->before is filled with what runs from now on, and the two are swapped.
+ * The preempted give their cards before the started take theirs: both are collected first.
+ * r->running is read as it was, r->before is filled with what runs from now on, and the two are
+ * swapped.
  */
 void ranked_walk(struct ranked *r, struct sim *s)
 {
@@ -120,8 +125,8 @@ void ranked_walk(struct ranked *r, struct sim *s)
     uint32_t free = s->gpus, taken = 0, at = 0;
     struct rank *next = first_waiting(r, free);
     while (at < r->running_len || next) {
-        bool from_running = at < r->running_len &&
-                            (!next || compare_ranks(&r->ranks[r->running[at]], next) < 0);
+        bool from_running =
+            at < r->running_len && (!next || compare_ranks(&r->ranks[r->running[at]], next) < 0);
         uint32_t job = from_running ? r->running[at] : next->job;
         uint32_t gpus = sim_gpus(s, job);
         if (from_running)
@@ -137,7 +142,8 @@ void ranked_walk(struct ranked *r, struct sim *s)
         if (next && (!from_running || sim_gpus(s, next->job) > free))
             next = first_waiting(r, free);
     }
-    for (uint32_t i = 0; i < r->running_len; i++) /* back into the trees only now: this walk is over for them */
+    for (uint32_t i = 0; i < r->running_len;
+         i++) /* back into the trees only now: this walk is over for them */
         if (!sim_running(s, r->running[i]))
             otree_insert(&r->waiting[r->classes.of[r->running[i]]], &r->ranks[r->running[i]].node);
     for (uint32_t i = 0; i < taken; i++) {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The list that the preemptive policies share. All jobs that have come and are not over, running or not, stand in one
- * order by (key, stamp); at every event the list is walked from its front and the cards of the whole cluster are given
- * to whatever fits. A running job that gets none is preempted.
+ * The list that the preemptive policies share. All jobs that have come and are not over, running or
+ * not, stand in one order by (key, stamp); at every event the list is walked from its front and the
+ * cards of the whole cluster are given to whatever fits. A running job that gets none is preempted.
  *
- * The published simulators sort one list stably over and over, so ties are decided by the history of the list. That is
- * what stamps are for: a job that changes its key goes behind all that have the new key already, and jobs that change
- * at once keep their order. See ranked.c for why this is the same.
+ * The published simulators sort one list stably over and over, so ties are decided by the history
+ * of the list. That is what stamps are for: a job that changes its key goes behind all that have
+ * the new key already, and jobs that change at once keep their order. See ranked.c for why this is
+ * the same.
  */
 #ifndef REMUDA_REPLAY_POLICIES_RANKED_H
 #define REMUDA_REPLAY_POLICIES_RANKED_H
@@ -26,11 +27,11 @@ struct ranked {
     struct classes classes;
     struct rank *ranks;    /* by job */
     struct otree *waiting; /* by class */
-    uint32_t *running;     /* in list order as of the last walk; may hold jobs that are over since */
-    uint32_t *before;      /* the same of the walk before; scratch between walks */
+    uint32_t *running; /* in list order as of the last walk; may hold jobs that are over since */
+    uint32_t *before;  /* the same of the walk before; scratch between walks */
     uint32_t running_len;
-    uint32_t known;        /* jobs before this one are in the list */
-    int64_t front, back;   /* the last stamps given at either end */
+    uint32_t known;      /* jobs before this one are in the list */
+    int64_t front, back; /* the last stamps given at either end */
 };
 
 /* 0 or -ENOMEM; what is filled is the caller's (ranked_done) in both cases. */
@@ -47,7 +48,8 @@ void ranked_move(struct ranked *r, uint32_t job, int64_t key);
 void ranked_add(struct ranked *r, uint32_t job, int64_t key);
 /* Walks the list: starts and preempts. r->running is then what runs, in list order. */
 void ranked_walk(struct ranked *r, struct sim *s);
-/* Puts those that run before those that wait with the same key, order kept. For the level policies. */
+/* Puts those that run before those that wait with the same key, order kept. For the level policies.
+ */
 void ranked_running_first(struct ranked *r);
 
 /* ---- a whole policy whose state is a struct ranked and nothing else ---- */

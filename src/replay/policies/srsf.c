@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * srsf: shortest remaining service first: remaining time x cards, preemptive (shortest-gpu in the published files).
- * The key of a running job falls by its number of cards in each second; those of the waiting stand still.
- * The list, its ties and the walk are those of ranked.h.
+ * srsf: shortest remaining service first: remaining time x cards, preemptive (shortest-gpu in the
+ * published files). The key of a running job falls by its number of cards in each second; those of
+ * the waiting stand still. The list, its ties and the walk are those of ranked.h.
  *
- * Example, 8 cards: A (8 cards, 5 s left: 40) runs, B (1 card, 30 s: 30) comes: B takes a card, A no longer fits and
- * waits, though it would be over sooner.
+ * Example, 8 cards: A (8 cards, 5 s left: 40) runs, B (1 card, 30 s: 30) comes: B takes a card, A
+ * no longer fits and waits, though it would be over sooner.
  */
 #include "replay/policies/ranked.h"
 
