@@ -183,6 +183,36 @@ static void test_reference_table(void **state)
     }
 }
 
+/* All 82,247 jobs of Philly on 512 cards: what the independent simulator gave, to its rounding. */
+static void test_whole_list(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *policy;
+        double completion, queue_p50, queue_p95;
+    } rows[] = {{"fifo", 488906, 504187, 818204}, {"fjf", 131176, 54237, 318471}};
+    for (size_t i = 0; i < 2; i++) {
+        struct sim s = {0};
+        struct trace jobs = {0};
+        struct strbuf text = {0};
+        run(&s, &jobs, "philly_full", 64, rows[i].policy, "count");
+        json_t *o = figures_of(&s, rows[i].policy, &text);
+        assert_int_equal(json_integer_value(json_object_get(o, "jobs")), 82247);
+        assert_int_equal(json_integer_value(json_object_get(o, "makespan")), 9408754);
+        assert_true(fabs(json_number_value(json_object_get(o, "avg_jct")) - rows[i].completion) <=
+                    0.5);
+        assert_true(fabs(json_number_value(json_object_get(o, "q_p50")) - rows[i].queue_p50) <=
+                    0.5);
+        assert_true(fabs(json_number_value(json_object_get(o, "q_p95")) - rows[i].queue_p95) <=
+                    0.5);
+        assert_true(fabs(json_number_value(json_object_get(o, "util_pct")) - 73.09) < 1e-6);
+        json_decref(o);
+        strbuf_done(&text);
+        sim_done(&s);
+        trace_done(&jobs);
+    }
+}
+
 /* Start, end and preemptions of each single job. */
 static void test_every_job(void **state)
 {
@@ -624,12 +654,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_published_table), cmocka_unit_test(test_reference_table),
-        cmocka_unit_test(test_every_job),       cmocka_unit_test(test_native_formats),
-        cmocka_unit_test(test_philly_format),   cmocka_unit_test(test_order),
-        cmocka_unit_test(test_bad_traces),      cmocka_unit_test(test_damaged_file),
-        cmocka_unit_test(test_oversize),        cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_profile),         cmocka_unit_test(test_escape),
-        cmocka_unit_test(test_command),         cmocka_unit_test(test_command_line),
+        cmocka_unit_test(test_whole_list),      cmocka_unit_test(test_every_job),
+        cmocka_unit_test(test_native_formats),  cmocka_unit_test(test_philly_format),
+        cmocka_unit_test(test_order),           cmocka_unit_test(test_bad_traces),
+        cmocka_unit_test(test_damaged_file),    cmocka_unit_test(test_oversize),
+        cmocka_unit_test(test_no_memory),       cmocka_unit_test(test_profile),
+        cmocka_unit_test(test_escape),          cmocka_unit_test(test_command),
+        cmocka_unit_test(test_command_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
