@@ -56,7 +56,7 @@ static const char help_text[] =
     "  --json               one JSON object (with --compare an array of them)\n"
     "  --jobs-out FILE      start, end and preemptions of each job as CSV (one policy only)\n"
     "  --html FILE          a report with plots, one file without outside parts\n"
-    "  --help\n"
+    "  -h, --help\n"
     "\n"
     "Policies:\n";
 
@@ -222,10 +222,10 @@ static int parse(int argc, char **argv, struct request *q, struct err *e)
     optind = 0; /* the caller may have used getopt already */
     opterr = 0;
     for (;;) {
-        int option = getopt_long(argc, argv, "", options, NULL);
+        int option = getopt_long(argc, argv, "h", options, NULL);
         if (option == -1)
             break;
-        if (option == OPT_HELP)
+        if (option == OPT_HELP || option == 'h')
             return 1;
         int rc = take_option(q, option, argv[optind > 1 ? optind - 1 : 1], e);
         if (rc < 0)
