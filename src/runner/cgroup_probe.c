@@ -148,7 +148,7 @@ static void take_v2(struct probe *pr, const char *parent, bool memory, bool cpu)
     for (int i = 0; i < CGROUP_ROLES; i++)
         if (wanted[i]) {
             pr->plan->role[i].version = CGROUP_V2;
-            (void)strcpy(pr->plan->role[i].parent, parent);
+            (void)snprintf(pr->plan->role[i].parent, sizeof pr->plan->role[i].parent, "%s", parent);
         }
 }
 

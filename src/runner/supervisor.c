@@ -520,6 +520,8 @@ static void collect(struct supervisor *s)
             w->exit = (struct runner_exit){.code = -1, .time_ms = w->exit.time_ms};
             fail(w, "another worker of the job could not be started");
         }
+        if (w->exit.time_ms < s->started_ms) /* it ended before the last of the others had begun */
+            w->exit.time_ms = s->started_ms;
         w->exit.rank = w->spec->rank;
         runner_exit_write(&w->exit, &s->exits_ready);
     }

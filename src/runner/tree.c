@@ -2,6 +2,7 @@
 #include "runner/tree.h"
 
 #include "base/mem.h"
+#include "base/units.h"
 #include "base/sys/file.h"
 #include "base/sys/process.h"
 #include "runner/cgroup.h"
@@ -32,9 +33,9 @@ int tree_read(struct tree *t)
     int r = 0;
     const struct dirent *entry;
     while (r == 0 && (entry = readdir(dir)) != NULL) {
-        pid_t pid = atoi(entry->d_name);
+        int64_t pid = 0;
         struct process_stat st;
-        if (pid <= 0 || process_stat_read(pid, &st) < 0)
+        if (units_parse_int(entry->d_name, 1, INT32_MAX, &pid, NULL) < 0 || process_stat_read((pid_t)pid, &st) < 0)
             continue;
         r = mem_grow(&t->all, &t->cap, t->len + 1, sizeof *t->all);
         if (r == 0)

@@ -113,10 +113,10 @@ static int become(const struct identity *id)
 
 static void reset_signals(void)
 {
-    struct sigaction normal = {.sa_handler = SIG_DFL};
+    /* The kernel's own call, for libc keeps two signals to itself that posix_spawn left ignored. All zero: default. */
+    unsigned long normal[8] = {0};
     for (int s = 1; s < NSIG; s++)
-        if (s != SIGKILL && s != SIGSTOP)
-            (void)sigaction(s, &normal, NULL);
+        (void)syscall(SYS_rt_sigaction, s, normal, NULL, (size_t)(NSIG - 1) / 8); /* no for SIGKILL, SIGSTOP */
     sigset_t none;
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
