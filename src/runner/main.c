@@ -158,7 +158,6 @@ static int supervise(struct supervisor *s, struct err *e)
     else
         supervisor_launch(s);
     loop_run(s);
-    (void)supervisor_write_status(s, RUNNER_STATE_ENDED, false, NULL);
     channel_close_all(s, 1000);
     (void)cgroup_remove(&s->plan, s->name);
     return 0;

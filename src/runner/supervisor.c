@@ -539,6 +539,8 @@ int supervisor_flush(struct supervisor *s)
     int r = write_exits(s);
     if (r < 0)
         return r;
+    if (s->done == s->workers_len) /* before it is told: who hears the last exit may clear the folder */
+        (void)supervisor_write_status(s, RUNNER_STATE_ENDED, false, NULL);
     for (const char *line = s->exits_ready.data; *line != '\0';) {
         const char *end = strchr(line, '\n') + 1;
         strbuf_puts(&s->exits_told, "exit ");

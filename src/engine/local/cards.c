@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert(ENGINE_UUID_SIZE == INVENTORY_UUID_SIZE, "uuids are copied whole");
+
 struct cards {
     struct nvml nvml;
     struct gpu_inventory inventory;
@@ -149,7 +151,7 @@ bool cards_sample(struct cards *c, const struct engine_gpu_sample **ret, uint32_
     for (uint32_t i = 0; i < t->gpus_len; i++) {
         struct engine_gpu_sample *s = &c->samples[i];
         const struct telemetry_gpu *g = &t->gpus[i];
-        (void)snprintf(s->uuid, sizeof s->uuid, "%s", c->inventory.gpus[i].uuid);
+        memcpy(s->uuid, c->inventory.gpus[i].uuid, sizeof s->uuid);
         s->util_pct = g->lost ? -1 : g->util_pct;
         s->mem_used_mib = g->lost ? -1 : g->mem_used_mib;
         s->power_w = g->lost ? -1 : g->power_w;

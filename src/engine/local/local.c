@@ -398,8 +398,13 @@ static void op_close(struct engine *engine, void (*closed)(void *arg), void *arg
     l->closing = true;
     l->closed = closed;
     l->closed_arg = arg;
-    for (struct attempt *a = l->all; a != NULL; a = a->next)
+    bool idle = true;
+    for (struct attempt *a = l->all; a != NULL; a = a->next) {
+        idle = idle && a->phase == PHASE_ENDED;
         attempt_unlink(a);
+    }
+    if (idle)
+        cgroup_release(&l->plan); /* what is in use stays */
     uv_close((uv_handle_t *)&l->tell_timer, on_closed);
     uv_close((uv_handle_t *)&l->busy_timer, on_closed);
     uv_close((uv_handle_t *)&l->telemetry_timer, on_closed);
