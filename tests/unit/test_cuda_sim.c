@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 #define MIB ((uint64_t)1 << 20)
 #define GIB ((uint64_t)1 << 30)
@@ -46,6 +47,7 @@ static void scenario(const char *preset, const char *visible, bool virtual_time,
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
+        alarm(90);
         body();
         _exit(0);
     }
@@ -72,9 +74,9 @@ static void uuid_text(CUdevice d, char out[48])
 {
     CUuuid u;
     OK(cuDeviceGetUuid_v2(&u, d));
-    int n = sprintf(out, "GPU-");
+    int n = snprintf(out, 48, "GPU-");
     for (int i = 0; i < 16; i++)
-        n += sprintf(out + n, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", (unsigned char)u.bytes[i]);
+        n += snprintf(out + n, 48 - (size_t)n, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", (unsigned char)u.bytes[i]);
 }
 
 static void body_devices(void)
@@ -276,13 +278,35 @@ static void test_heap(void **state)
     scenario("2xt4", NULL, true, body_heap);
 }
 
-/* Takes memory by 16 MiB until none is left, counting in shared[slot], then waits to be killed. */
+/* A child of a scenario, which ends with it. */
+static pid_t fork_child(void)
+{
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0)
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+    return pid;
+}
+
+static void await(const int64_t *value, int64_t wanted)
+{
+    while (__atomic_load_n(value, __ATOMIC_SEQ_CST) < wanted)
+        sim_sleep_ms(1);
+}
+
+/*
+ * Waits for the other one, then takes memory by 16 MiB until none is left, counting in shared[slot] and with a break
+ * now and then, and at last waits to be killed.
+ */
 static void hog(int slot)
 {
     CUdeviceptr p;
     use_device(0);
+    __atomic_add_fetch(&shared[16], 1, __ATOMIC_SEQ_CST);
+    await(&shared[16], 2);
     while (cuMemAlloc_v2(&p, 16 * MIB) == CUDA_SUCCESS)
-        __atomic_add_fetch(&shared[slot], 1, __ATOMIC_SEQ_CST);
+        if (__atomic_add_fetch(&shared[slot], 1, __ATOMIC_SEQ_CST) % 50 == 0)
+            sim_sleep_ms(2);
     __atomic_store_n(&shared[slot + 8], 1, __ATOMIC_SEQ_CST);
     for (;;)
         pause();
@@ -295,14 +319,12 @@ static void body_two_processes(void)
     CUdeviceptr p;
     pid_t pids[2];
     for (int i = 0; i < 2; i++) {
-        pids[i] = fork();
-        CHECK(pids[i] >= 0);
+        pids[i] = fork_child();
         if (pids[i] == 0)
             hog(i);
     }
-    for (int i = 0; i < 2; i++)
-        while (!__atomic_load_n(&shared[i + 8], __ATOMIC_SEQ_CST))
-            sim_sleep_ms(2);
+    await(&shared[8], 1);
+    await(&shared[9], 1);
     OK(cuInit(0));
     OK(cuDeviceTotalMem_v2(&total, 0));
     uint64_t used = (uint64_t)(shared[0] + shared[1]) * 16 * MIB + 2 * 105 * MIB;
@@ -368,8 +390,7 @@ static void body_killed(void)
             int status = sim_kill(pids[i], SIGKILL);
             CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
         }
-        pids[i] = fork();
-        CHECK(pids[i] >= 0);
+        pids[i] = fork_child();
         if (pids[i] == 0)
             churn(TEST_SEED + round);
         sim_sleep_ms((long)rng_below(&r, 15));
