@@ -345,10 +345,13 @@ static void settle(struct simgpu_slot *slot, uint64_t now)
     STORE(&slot->busy_start_ns, upto);
 }
 
+/*
+ * A sequence lock without fences: every store in between releases, so whoever acquires one of the new values also
+ * sees the odd number before it, and every load of a reader acquires, so its second look at the number comes last.
+ */
 static void change_begin(struct simgpu_slot *slot)
 {
-    __atomic_store_n(&slot->seq, slot->seq + 1, __ATOMIC_RELAXED);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    STORE(&slot->seq, slot->seq + 1);
 }
 
 static void change_end(struct simgpu_slot *slot)
@@ -420,7 +423,6 @@ static struct pending read_pending(const struct simgpu_slot *slot, uint64_t *in_
             if ((uint32_t)b && age <= last - first)
                 area += (uint32_t)b;
         }
-        __atomic_thread_fence(__ATOMIC_ACQUIRE);
         if (before % 2 == 0 && LOAD(&slot->seq) == before) {
             if (in_window)
                 *in_window = area;
