@@ -107,11 +107,21 @@ void runner_status_write(const struct runner_status *s, struct strbuf *out)
 
 static int parse_worker(const char *value, struct runner_status *s)
 {
-    struct runner_process w;
-    int end = -1;
-    if (sscanf(value, "%9" SCNu32 " %9" SCNd32 " %18" SCNu64 "%n", &w.rank, &w.pid, &w.start_ticks, &end) != 3 ||
-        end < 0 || value[end] != '\0' || w.pid <= 0)
-        return -EINVAL;
+    static const int64_t low[] = {0, 1, 0}, high[] = {UINT32_MAX, INT32_MAX, INT64_MAX};
+    int64_t numbers[3];
+    for (int i = 0; i < 3; i++) {
+        char word[24];
+        size_t len = strcspn(value, " ");
+        if (len >= sizeof word || value[len] != (i < 2 ? ' ' : '\0'))
+            return -EINVAL;
+        memcpy(word, value, len);
+        word[len] = '\0';
+        if (units_parse_int(word, low[i], high[i], &numbers[i], NULL) < 0)
+            return -EINVAL;
+        value += len + 1;
+    }
+    struct runner_process w = {
+        .rank = (uint32_t)numbers[0], .pid = (int32_t)numbers[1], .start_ticks = (uint64_t)numbers[2]};
     if (mem_grow(&s->workers, &s->workers_cap, s->workers_len + 1, sizeof w) < 0)
         return -ENOMEM;
     s->workers[s->workers_len++] = w;
