@@ -330,7 +330,7 @@ static void one_bad_worker_fails_the_gang(void **state)
     s.argv_len = 2;
     int fd = start_runner(&s);
     hear(fd, &said, NULL);
-    assert_null(strstr(said.data, "started"));
+    assert_null(strstr(said.data, "\nstarted "));
     const char *first = strstr(said.data, "exit rank=0 "), *second = strstr(said.data, "exit rank=3 ");
     assert_true(first != NULL && second != NULL);
     assert_non_null(strstr(first, "cause=launch_failed"));
