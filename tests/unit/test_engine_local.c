@@ -35,11 +35,13 @@
 
 static char state[64];
 static const char *cgroups = "auto";
+static const char *preset; /* NULL: the machine's own cards */
 
 static int open_local(uv_loop_t *loop, engine_event_cb *cb, void *arg, struct engine **ret, struct err *e)
 {
     struct engine_options o = {
-        .loop = loop, .state_dir = state, .cb = cb, .cb_arg = arg, .runner_path = RUNNER, .cgroups = cgroups};
+        .loop = loop, .state_dir = state, .cb = cb, .cb_arg = arg, .runner_path = RUNNER, .cgroups = cgroups,
+        .preset = preset, .simgpu_dir = preset != NULL ? SIMGPU_DIR : NULL};
     return local_engine_open(&o, ret, e);
 }
 
@@ -854,6 +856,45 @@ static void forgetting_keeps_the_logs_only(void **unused)
     conform_done(&c);
 }
 
+static bool has_telemetry(struct conform *c, void *arg)
+{
+    (void)arg;
+    return c->telemetry >= 2;
+}
+
+/* Simulated cards, real processes: what the node has, the links, telemetry, and what a job sees of them. */
+static void simulated_cards_are_there(void **unused)
+{
+    (void)unused;
+    struct conform c;
+    struct conform_launch l;
+    preset = PRESETS_DIR "/dgx-a100.yaml";
+    begin(&c);
+    preset = NULL;
+    assert_true(c.node.simulated); /* and it is said */
+    assert_int_equal(c.node.gpus_len, 8);
+    assert_string_equal(c.node.gpus[0].model, "A100-80GB");
+    assert_true(c.node.gpus[7].healthy && c.node.gpus[7].mem_mib > 79 * 1024);
+    assert_int_equal(c.node.link[0][0], 0);
+    assert_int_equal(c.node.link[0][7], 1);
+    assert_non_null(strstr(c.node.topology, "NV12"));
+    char *argv[4];
+    prepare_shell(&c, &l, 1, argv, "echo $REMUDA_SIMULATED $CUDA_VISIBLE_DEVICES; test -e $REMUDA_SIMGPU && echo $LD_LIBRARY_PATH");
+    const char *uuid = c.node.gpus[3].uuid;
+    l.workers[0].gpus_len = 1;
+    l.workers[0].gpu_uuids = &uuid;
+    l.workers[0].gpu_milli = 400;
+    conform_start(&c, &l);
+    assert_int_equal(conform_expect(&c, ENGINE_EXITED, 1, 1, 0, WAIT_MS)->ev.code, 0);
+    CLEANUP_FREE char *out = output_of(&c, 1, 0, false);
+    char want[PATH_MAX];
+    (void)snprintf(want, sizeof want, "1 %s\n%s\n", uuid, SIMGPU_DIR);
+    assert_string_equal(out, want);
+    assert_true(conform_wait(&c, has_telemetry, NULL, WAIT_MS));
+    conform_done(&c);
+    (void)unsetenv("REMUDA_SIMGPU");
+}
+
 static void bad_openings_are_refused(void **unused)
 {
     (void)unused;
@@ -908,6 +949,7 @@ int main(void)
         LOCAL_TEST(a_full_disk_does_not_stop_a_job),
         LOCAL_TEST(a_signal_reaches_all_processes),
         LOCAL_TEST(forgetting_keeps_the_logs_only),
+        LOCAL_TEST(simulated_cards_are_there),
         LOCAL_TEST(bad_openings_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
