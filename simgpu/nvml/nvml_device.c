@@ -3,6 +3,7 @@
 #include "simgpu/nvml/nvml_impl.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MIB (1024ull * 1024)
@@ -357,6 +358,35 @@ EXPORT nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, uns
 EXPORT nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t device, nvmlGpmSupport_t *support)
 {
     CARD_OR_RETURN(device, support);
+    if (support->version != 1)
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     support->isSupportedDevice = 0;
     return NVML_SUCCESS;
+}
+
+/* Samples can be had; taking one is what a card without GPM refuses. */
+EXPORT nvmlReturn_t nvmlGpmSampleAlloc(nvmlGpmSample_t *sample)
+{
+    if (!nvml_state())
+        return NVML_ERROR_UNINITIALIZED;
+    if (!sample)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *sample = calloc(1, 64);
+    return *sample ? NVML_SUCCESS : NVML_ERROR_MEMORY;
+}
+
+EXPORT nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t sample)
+{
+    if (!nvml_state())
+        return NVML_ERROR_UNINITIALIZED;
+    if (!sample)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    free(sample);
+    return NVML_SUCCESS;
+}
+
+EXPORT nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t sample)
+{
+    CARD_OR_RETURN(device, sample);
+    return NVML_ERROR_NOT_SUPPORTED;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The CUDA driver stand-in, called as a program calls libcuda.so.1. The driver of a process can not be started anew
- * on other cards, so each scenario runs in a child of its own; CHECK ends the child with the line that failed.
+ * on other cards, so each scenario runs in a child of its own; CHECK ends the child with the line that failed. REQ: H3
  */
 #include "test.h"
 
-#include "sim_fixture.h"
+#include "tests/sim_fixture.h"
 
 #include "abi/cuda_abi.h"
 #include "base/rng.h"
@@ -440,7 +440,8 @@ static void body_virtual_time(void)
     CHECK(cuModuleLoadData(&m, "remuda-kernels 1\nkernel x\n") == CUDA_ERROR_INVALID_IMAGE);
     CHECK(cuModuleLoadData(&m, "remuda-kernels 1\nkernel x time-us -1\n") == CUDA_ERROR_INVALID_IMAGE);
     CHECK(cuModuleLoadData(&m, "remuda-kernels 1\nkernel x time-us 1 sm 101\n") == CUDA_ERROR_INVALID_IMAGE);
-    CHECK(cuModuleLoadData(&m, "remuda-kernels 1\nkernel x time-us 1\nkernel x time-us 1\n") == CUDA_ERROR_INVALID_IMAGE);
+    CHECK(cuModuleLoadData(&m, "remuda-kernels 1\nkernel x time-us 1\nkernel x time-us 1\n") ==
+          CUDA_ERROR_INVALID_IMAGE);
     CHECK(cuModuleLoad(&m, "/nonexistent") == CUDA_ERROR_FILE_NOT_FOUND);
     OK(cuModuleLoadData(&m, kernels));
     OK(cuModuleGetFunctionCount(&count, m));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Discovery, topology and telemetry on simulated cards, through the NVML code that real cards go through; and what
- * happens when the library or the state file is not as it should be. REQ: E1
+ * happens when the library or the state file is not as it should be. REQ: E1, REQ: H3
  */
 #include "test.h"
 
-#include "sim_fixture.h"
+#include "tests/sim_fixture.h"
 
 #include "base/mem.h"
 #include "gpu/preset.h"

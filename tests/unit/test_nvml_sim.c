@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The NVML stand-in as a library: life cycle, error codes, size protocols, links, threads. */
+/* The NVML stand-in as a library: life cycle, error codes, size protocols, links, threads. REQ: H3 */
 #include "test.h"
 
-#include "sim_fixture.h"
+#include "tests/sim_fixture.h"
 
 #include "abi/nvml_abi.h"
 
@@ -98,6 +98,13 @@ static void test_arguments(void **state)
     unsigned current = 9, pending = 9;
     assert_int_equal(NV(nvmlDeviceGetMigMode)(d, &current, &pending), NVML_SUCCESS);
     assert_int_equal(current, NVML_DEVICE_MIG_DISABLE);
+    nvmlGpmSupport_t gpm = {.version = 1, .isSupportedDevice = 1};
+    nvmlGpmSample_t sample;
+    assert_int_equal(NV(nvmlGpmQueryDeviceSupport)(d, &gpm), NVML_SUCCESS);
+    assert_int_equal(gpm.isSupportedDevice, 0);
+    assert_int_equal(NV(nvmlGpmSampleAlloc)(&sample), NVML_SUCCESS);
+    assert_int_equal(NV(nvmlGpmSampleGet)(d, sample), NVML_ERROR_NOT_SUPPORTED);
+    assert_int_equal(NV(nvmlGpmSampleFree)(sample), NVML_SUCCESS);
     assert_int_equal(NV(nvmlDeviceGetNumaNodeId)(d, &value), NVML_ERROR_NOT_SUPPORTED);
     assert_int_equal(NV(nvmlDeviceGetFanSpeed)(d, &value), NVML_ERROR_NOT_SUPPORTED);
     assert_int_equal(NV(nvmlDeviceSetPersistenceMode)(d, NVML_FEATURE_DISABLED), NVML_ERROR_NO_PERMISSION);

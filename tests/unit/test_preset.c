@@ -131,7 +131,7 @@ static void test_refused(void **state)
         if (!at)
             fail_msg("case %zu: \"%s\" is not in the preset", i, c->from);
         char *text = malloc(len + 256);
-        int n = sprintf(text, "%.*s%s%s", (int)(at - good), good, c->to, at + strlen(c->from));
+        int n = snprintf(text, len + 256, "%.*s%s%s", (int)(at - good), good, c->to, at + strlen(c->from));
         memset(&p, 0x5a, sizeof(p));
         int rc = preset_parse(text, (size_t)n, &p, &e);
         free(text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The topology matrix: reading what nvidia-smi printed, printing it again, islands. */
+/* The topology matrix: reading what nvidia-smi printed, printing it again, islands. REQ: E1 */
 #include "test.h"
 
 #include "gpu/inventory.h"
@@ -121,9 +121,9 @@ static void test_refused(void **state)
         assert_int_equal(t.gpus_len, 0x5a5a5a5a);
     }
     char *wide = malloc(40000);
-    size_t n = (size_t)sprintf(wide, "\tGPU0");
+    size_t n = (size_t)snprintf(wide, 40000, "\tGPU0");
     for (int i = 0; i < 200; i++)
-        n += (size_t)sprintf(wide + n, "\tNIC%d", i);
+        n += (size_t)snprintf(wide + n, 40000 - n, "\tNIC%d", i);
     struct err e = {0};
     assert_int_equal(topo_parse(wide, n, &t, &e), -EINVAL);
     free(wide);
