@@ -499,3 +499,9 @@ void control_write_event(const struct control *c, const struct record *r, struct
         jsonw_key_str(w, "by", r->by);
     jsonw_end_object(w);
 }
+
+const char *control_job_state(const struct control *c, uint64_t id)
+{
+    const struct job *j = core_job(c->core, id);
+    return j == NULL ? NULL : job_state_name(j->state);
+}

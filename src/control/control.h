@@ -174,6 +174,8 @@ bool control_exit_status(const struct control *c, uint64_t id, int *ret_code);
 /* Owner of a job, its last attempt and number of workers; -ENOENT. */
 int control_job_facts(const struct control *c, uint64_t id, uint32_t *ret_uid, uint32_t *ret_attempt,
                       uint32_t *ret_workers, bool *ret_ended);
+/* "queued", "running" and so on; NULL when there is no such job. */
+const char *control_job_state(const struct control *c, uint64_t id);
 /* Name of a node and uuid of a card for building launches. Borrowed. */
 const char *control_node_name(const struct control *c, uint32_t node);
 const char *control_gpu_uuid(const struct control *c, uint32_t node, uint32_t gpu);
