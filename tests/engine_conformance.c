@@ -151,8 +151,8 @@ void conform_prepare(struct conform *c, struct conform_launch *l, uint64_t job, 
 {
     *l = (struct conform_launch){0};
     assert_true(workers >= 1 && workers <= 16);
-    (void)strcpy(l->spec.name, "conform");
-    (void)strcpy(l->spec.user, "tester");
+    memcpy(l->spec.name, "conform", sizeof "conform");
+    memcpy(l->spec.user, "tester", sizeof "tester");
     l->spec.uid = geteuid();
     l->spec.gid = getegid();
     l->spec.workers = workers;

@@ -5,10 +5,14 @@
 #   cgroup_v2_uml.sh PROGRAM
 # Skips (exit code 77) where there is no such kernel.
 set -eu
-program=$1
+program=$(realpath "$1")
 uml=$(command -v linux.uml || true)
 if [ -z "$uml" ]; then
     echo "SKIPPED: cgroup v2 alone is not tested here: linux.uml is missing (apt-get install user-mode-linux)"
+    exit 77
+fi
+if ldd "$program" | grep -q 'lib[at]san'; then
+    echo "SKIPPED: a program with a sanitizer does not run under user-mode-linux"
     exit 77
 fi
 work=$(mktemp -d)

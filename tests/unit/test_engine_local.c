@@ -62,7 +62,7 @@ static const struct conform_fixture fixture = {
 static int make_state(void **unused)
 {
     (void)unused;
-    (void)strcpy(state, "/tmp/remuda-test-local-XXXXXX");
+    memcpy(state, "/tmp/remuda-test-local-XXXXXX", sizeof "/tmp/remuda-test-local-XXXXXX");
     if (mkdtemp(state) == NULL)
         return -1;
     return chmod(state, 0711);
@@ -148,7 +148,7 @@ static pid_t pid_from(const char *name)
     for (int i = 0; i < 500; i++) {
         CLEANUP_FREE char *text = NULL;
         if (file_read(path, 64, &text, NULL, NULL) == 0 && strchr(text, '\n') != NULL)
-            return atoi(text);
+            return (pid_t)strtol(text, NULL, 10);
         clock_sleep_ms(10);
     }
     fail_msg("%s was not written", path);
@@ -296,7 +296,7 @@ static void the_environment_is_set(void **unused)
     const char *const uuids[] = {"GPU-a", "GPU-b"};
     l.spec.argv = argv;
     l.spec.env = env;
-    (void)strcpy(l.spec.queue, "batch");
+    memcpy(l.spec.queue, "batch", sizeof "batch");
     l.workers[1].gpus_len = 2;
     l.workers[1].gpu_uuids = uuids;
     l.workers[1].gpu_milli = GPU_MILLI;
@@ -646,7 +646,7 @@ static void jobs_outlive_the_daemon(void **unused)
     struct conform c;
     struct conform_launch l;
     conform_open(&c, &fixture);
-    (void)strcpy(c.node.name, "x");
+    memcpy(c.node.name, "x", 2);
     conform_prepare(&c, &l, 1, 1, 1, CONFORM_LONG);
     struct engine_expected expected = {.launch = l.launch};
     conform_reconcile(&c, &expected, 1);
@@ -682,6 +682,22 @@ static void what_nobody_expects_is_killed(void **unused)
     conform_done(&c);
 }
 
+/* A runner on an attempt's folder, with nobody at its channel. */
+static void start_by_hand(uint64_t job)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        int null = open("/dev/null", O_RDWR);
+        (void)dup2(null, RUNNER_CHANNEL_FD);
+        (void)execl(RUNNER, "remuda-runner", in_attempt(job, "."), (char *)NULL);
+        _exit(127);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0); /* the process it leaves behind goes on */
+    clock_sleep_ms(200);
+}
+
 /* A runner that comes up after the daemon restarted and gave its attempt up must not start the job. */
 static void a_late_runner_does_not_start(void **unused)
 {
@@ -703,16 +719,12 @@ static void a_late_runner_does_not_start(void **unused)
     conform_reconcile(&c, &expected, 1);
     assert_null(conform_find(&c, ENGINE_STARTED, 1, 1, 0));
     assert_null(conform_find(&c, ENGINE_EXITED, 1, 1, 0));
-    char command[PATH_MAX];
-    (void)snprintf(command, sizeof command, "%s %s/jobs/1/1 3</dev/null", RUNNER, state);
-    assert_true(system(command) != -1);
-    clock_sleep_ms(200);
+    start_by_hand(1);
     assert_true(access(in_attempt(1, RUNNER_FILE_STATUS), F_OK) < 0);
     conform_start(&c, &l); /* launched again, it runs, once */
     assert_int_equal(conform_expect(&c, ENGINE_EXITED, 1, 1, 0, WAIT_MS)->ev.code, 0);
     assert_null(conform_find(&c, ENGINE_STARTED, 1, 1, 1));
-    assert_true(system(command) != -1); /* and not after its end either */
-    clock_sleep_ms(200);
+    start_by_hand(1); /* and not after its end either */
     CLEANUP_FREE char *exits = NULL;
     assert_int_equal(file_read(in_attempt(1, RUNNER_FILE_EXIT), 4096, &exits, NULL, NULL), 0);
     assert_ptr_equal(strchr(exits, '\n') + 1, exits + strlen(exits)); /* one line */

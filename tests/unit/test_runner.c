@@ -38,7 +38,7 @@ static char home[PATH_MAX];
 static int make_folder(void **state)
 {
     (void)state;
-    (void)strcpy(folder, "/tmp/remuda-test-runner-XXXXXX");
+    memcpy(folder, "/tmp/remuda-test-runner-XXXXXX", sizeof "/tmp/remuda-test-runner-XXXXXX");
     if (mkdtemp(folder) == NULL || getcwd(home, sizeof home) == NULL)
         return -1;
     return 0;
