@@ -135,6 +135,14 @@ static void say_degraded(struct supervisor *s)
                                                                             : "memory and CPU");
 }
 
+/* Four descriptors for each worker: as many as the hard limit gives, but the workers keep what they would have had. */
+static void raise_open_files(struct supervisor *s)
+{
+    (void)getrlimit(RLIMIT_NOFILE, &s->open_files);
+    struct rlimit more = {.rlim_cur = s->open_files.rlim_max, .rlim_max = s->open_files.rlim_max};
+    (void)setrlimit(RLIMIT_NOFILE, &more);
+}
+
 static int supervise(struct supervisor *s, struct err *e)
 {
     int r = loop_open(s, e);
@@ -143,6 +151,7 @@ static int supervise(struct supervisor *s, struct err *e)
     if (r < 0)
         return r;
     say_degraded(s);
+    raise_open_files(s);
     (void)cgroup_enter_runners(&s->plan);
     s->master_port = s->spec.master_port != 0 ? s->spec.master_port : find_port(&s->spec);
     /* From here on this attempt has had its life: nobody starts it again. */

@@ -112,6 +112,7 @@ static int fork_worker(struct supervisor *s, struct worker *w, const int cgroup_
         .cgroup_fds = cgroup_fds,
         .stdout_fd = out_fds[0],
         .stderr_fd = out_fds[1],
+        .open_files = &s->open_files,
     };
     pid_t pid = worker_fork(&l, &w->exec_pipe, e);
     environment_done(&env);

@@ -68,6 +68,7 @@ struct supervisor {
     struct runner_spec spec;
     struct cgroup_plan plan;
     struct identity identity;
+    struct rlimit open_files; /* as it was at the start, for the workers */
     char name[64];    /* JOB.ATTEMPT */
     char *script;     /* absolute path; owned; NULL without one */
     uint32_t master_port;

@@ -182,6 +182,8 @@ static int child_steps(const struct launch *l, pid_t runner, int *step)
     *step = STEP_DESCRIPTORS;
     if ((r = open_descriptors(l)) < 0)
         return r;
+    if (l->open_files != NULL && setrlimit(RLIMIT_NOFILE, l->open_files) < 0)
+        return -errno;
     *step = STEP_USER;
     if ((r = become(l->identity)) < 0)
         return r;

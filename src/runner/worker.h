@@ -8,6 +8,7 @@
 #include "runner/spec.h"
 
 #include <stddef.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 /* The user as whom an attempt runs. */
@@ -30,6 +31,7 @@ struct launch {
     const int *cgroup_fds;
     int stdout_fd;
     int stderr_fd;
+    const struct rlimit *open_files; /* the limit that the worker gets, when the runner raised its own; else NULL */
 };
 
 /* What went wrong between fork and exec, as the child writes it into its pipe. */
