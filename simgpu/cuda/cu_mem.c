@@ -141,7 +141,7 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
         return rc;
     struct device *d = &cu.devices[ctx->device];
     const struct simgpu_card *c = cu_card(d);
-    uint64_t room = c->mem_bytes - c->mem_reserved_bytes, used = sim_mem_used(&cu.state, d->card);
+    uint64_t room = c->mem_bytes - c->mem_reserved_bytes, used = sim_mem_used(&cu.state, d->card, d->slot);
     if (available)
         *available = used < room ? room - used : 0;
     if (total)

@@ -7,7 +7,8 @@
  * from a dead one. That is safe since nothing protected by it is ever half done: a claim is one store of the pid
  * (after all else is cleared), taking memory is one store of the slot's sum.
  *
- * LIMITATIONS. Pids are those of the pid namespace of the reader: simulated cards are shared among processes of one
+ * LIMITATIONS. A process that is stopped (not killed) between taking and giving back the lock holds up the others on
+ * that card. Pids are those of the pid namespace of the reader: simulated cards are shared among processes of one
  * namespace. At most 1.28 s of history are kept, which is more than the window.
  */
 #include "simgpu/state/state.h"
@@ -253,19 +254,19 @@ void sim_slot_release(struct sim_state *s, uint32_t card, struct simgpu_slot *sl
 }
 
 /* Sum of the memory of the living. With the card's lock held, slots of the dead are cleared on the way. */
-static uint64_t mem_in_use(const struct sim_state *s, uint32_t card, bool locked)
+static uint64_t mem_in_use(const struct sim_state *s, uint32_t card, const struct simgpu_slot *self, bool locked)
 {
     struct simgpu_card *c = sim_card(s, card);
     struct simgpu_slot *slots = sim_slots(s, card);
-    uint32_t high = LOAD(&c->slots_high), self = (uint32_t)getpid();
-    uint64_t sum = 0;
+    uint32_t high = LOAD(&c->slots_high), own_pid = LOAD(&self->pid);
+    uint64_t own_start = LOAD(&self->start_time), sum = 0;
     for (uint32_t i = 0; i < high && i < SIMGPU_SLOTS; i++) {
         uint32_t pid;
         uint64_t start;
         if (!slot_used(&slots[i], &pid, &start))
             continue;
         uint64_t mem = LOAD(&slots[i].mem_bytes);
-        if (pid == self || sim_slot_alive(pid, start))
+        if ((pid == own_pid && start == own_start) || sim_slot_alive(pid, start))
             sum += mem;
         else if (locked)
             slot_clear(&slots[i]);
@@ -273,9 +274,9 @@ static uint64_t mem_in_use(const struct sim_state *s, uint32_t card, bool locked
     return sum;
 }
 
-uint64_t sim_mem_used(const struct sim_state *s, uint32_t card)
+uint64_t sim_mem_used(const struct sim_state *s, uint32_t card, const struct simgpu_slot *self)
 {
-    return mem_in_use(s, card, false);
+    return mem_in_use(s, card, self, false);
 }
 
 /* The sum without asking who lives: never below the true one, and without a system call. */
@@ -298,7 +299,7 @@ int sim_mem_take(struct sim_state *s, uint32_t card, struct simgpu_slot *slot, u
     card_lock(c, lock_name(LOAD(&slot->pid), LOAD(&slot->start_time)));
     uint64_t used = mem_recorded(s, card);
     if (used > cap - bytes)
-        used = mem_in_use(s, card, true);
+        used = mem_in_use(s, card, slot, true);
     bool fits = used <= cap - bytes;
     if (fits)
         STORE(&slot->mem_bytes, slot->mem_bytes + bytes);

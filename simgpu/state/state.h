@@ -59,8 +59,8 @@ void sim_slot_release(struct sim_state *s, uint32_t card, struct simgpu_slot *sl
  */
 int sim_mem_take(struct sim_state *s, uint32_t card, struct simgpu_slot *slot, uint64_t bytes);
 void sim_mem_give(struct simgpu_slot *slot, uint64_t bytes);
-/* Memory that living processes hold on the card. No system call while only this process uses it. */
-uint64_t sim_mem_used(const struct sim_state *s, uint32_t card);
+/* Memory that living processes hold on the card; `self` is a slot of ours. No system call while only we use it. */
+uint64_t sim_mem_used(const struct sim_state *s, uint32_t card, const struct simgpu_slot *self);
 
 /*
  * From `start_ns` (at least `now_ns`) for `duration_ns` this slot keeps `permille` of the SMs busy. A period that
