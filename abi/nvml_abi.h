@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The part of the NVML ABI that Remuda uses, in our own words: constants, types and functions of
- * libnvidia-ml.so.1 with the names and numbers that the library fixes. src/gpu/nvml.c calls it through dlopen,
- * simgpu/nvml implements it. Header-only, depends on nothing. Sizes are asserted, since a wrong one corrupts
- * memory on a real machine.
+ * libnvidia-ml.so.1 with the names and numbers that the library fixes. src/gpu/nvml.c calls it
+ * through dlopen, simgpu/nvml implements it. Header-only, depends on nothing. Sizes are asserted,
+ * since a wrong one corrupts memory on a real machine.
  *
- * Conventions of NVML: every function returns an nvmlReturn_t; text goes into a buffer of the caller, who is told
- * NVML_ERROR_INSUFFICIENT_SIZE when it is too small; lists take the capacity in *count and leave the number there,
- * also when the capacity was too small.
+ * Conventions of NVML: every function returns an nvmlReturn_t; text goes into a buffer of the
+ * caller, who is told NVML_ERROR_INSUFFICIENT_SIZE when it is too small; lists take the capacity in
+ * *count and leave the number there, also when the capacity was too small.
  */
 #ifndef REMUDA_ABI_NVML_ABI_H
 #define REMUDA_ABI_NVML_ABI_H
@@ -46,24 +46,25 @@ typedef enum {
     NVML_ERROR_UNKNOWN = 999
 } nvmlReturn_t;
 
-#define NVML_DEVICE_NAME_V2_BUFFER_SIZE         96
-#define NVML_DEVICE_UUID_V2_BUFFER_SIZE         96
-#define NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE  80
-#define NVML_SYSTEM_NVML_VERSION_BUFFER_SIZE    80
-#define NVML_DEVICE_SERIAL_BUFFER_SIZE          30
-#define NVML_DEVICE_VBIOS_VERSION_BUFFER_SIZE   32
-#define NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE      32
-#define NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE   16
-#define NVML_NVLINK_MAX_LINKS                   18
-#define NVML_VALUE_NOT_AVAILABLE_ULL            (~0ull)
-#define NVML_INIT_FLAG_NO_GPUS                  1u
-#define NVML_INIT_FLAG_NO_ATTACH                2u
-#define NVML_DEVICE_MIG_DISABLE                 0u
-#define NVML_DEVICE_MIG_ENABLE                  1u
-#define NVML_AFFINITY_SCOPE_NODE                0u
-#define NVML_AFFINITY_SCOPE_SOCKET              1u
+#define NVML_DEVICE_NAME_V2_BUFFER_SIZE        96
+#define NVML_DEVICE_UUID_V2_BUFFER_SIZE        96
+#define NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE 80
+#define NVML_SYSTEM_NVML_VERSION_BUFFER_SIZE   80
+#define NVML_DEVICE_SERIAL_BUFFER_SIZE         30
+#define NVML_DEVICE_VBIOS_VERSION_BUFFER_SIZE  32
+#define NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE     32
+#define NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE  16
+#define NVML_NVLINK_MAX_LINKS                  18
+#define NVML_VALUE_NOT_AVAILABLE_ULL           (~0ull)
+#define NVML_INIT_FLAG_NO_GPUS                 1u
+#define NVML_INIT_FLAG_NO_ATTACH               2u
+#define NVML_DEVICE_MIG_DISABLE                0u
+#define NVML_DEVICE_MIG_ENABLE                 1u
+#define NVML_AFFINITY_SCOPE_NODE               0u
+#define NVML_AFFINITY_SCOPE_SOCKET             1u
 /* The version word of a versioned structure: its size and its number. */
-#define NVML_STRUCT_VERSION(type, number) ((unsigned int)(sizeof(type) | ((unsigned)(number) << 24)))
+#define NVML_STRUCT_VERSION(type, number)                                                          \
+    ((unsigned int)(sizeof(type) | ((unsigned)(number) << 24)))
 
 typedef struct nvmlDevice_st *nvmlDevice_t;
 
@@ -88,8 +89,11 @@ typedef enum {
 
 typedef enum { NVML_PSTATE_0 = 0, NVML_PSTATE_8 = 8, NVML_PSTATE_UNKNOWN = 32 } nvmlPstates_t;
 
-typedef enum { NVML_COMPUTEMODE_DEFAULT = 0, NVML_COMPUTEMODE_PROHIBITED = 2,
-               NVML_COMPUTEMODE_EXCLUSIVE_PROCESS = 3 } nvmlComputeMode_t;
+typedef enum {
+    NVML_COMPUTEMODE_DEFAULT = 0,
+    NVML_COMPUTEMODE_PROHIBITED = 2,
+    NVML_COMPUTEMODE_EXCLUSIVE_PROCESS = 3
+} nvmlComputeMode_t;
 
 typedef enum {
     NVML_TOPOLOGY_INTERNAL = 0,
@@ -136,7 +140,10 @@ typedef enum {
     NVML_NVLINK_DEVICE_TYPE_UNKNOWN = 255
 } nvmlIntNvLinkDeviceType_t;
 
-typedef enum { NVML_MEMORY_ERROR_TYPE_CORRECTED = 0, NVML_MEMORY_ERROR_TYPE_UNCORRECTED = 1 } nvmlMemoryErrorType_t;
+typedef enum {
+    NVML_MEMORY_ERROR_TYPE_CORRECTED = 0,
+    NVML_MEMORY_ERROR_TYPE_UNCORRECTED = 1
+} nvmlMemoryErrorType_t;
 typedef enum { NVML_VOLATILE_ECC = 0, NVML_AGGREGATE_ECC = 1 } nvmlEccCounterType_t;
 
 typedef enum {
@@ -145,10 +152,7 @@ typedef enum {
     NVML_PAGE_RETIREMENT_CAUSE_COUNT = 2
 } nvmlPageRetirementCause_t;
 
-typedef enum {
-    NVML_PCIE_UTIL_TX_BYTES = 0,
-    NVML_PCIE_UTIL_RX_BYTES = 1
-} nvmlPcieUtilCounter_t;
+typedef enum { NVML_PCIE_UTIL_TX_BYTES = 0, NVML_PCIE_UTIL_RX_BYTES = 1 } nvmlPcieUtilCounter_t;
 
 typedef struct {
     char busIdLegacy[NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE];
@@ -225,11 +229,11 @@ typedef struct {
     nvmlValue_t value;
 } nvmlFieldValue_t;
 
-#define NVML_FI_DEV_ECC_CURRENT             1
-#define NVML_FI_DEV_NVLINK_LINK_COUNT       91
-#define NVML_FI_DEV_POWER_INSTANT           186
-#define NVML_VALUE_TYPE_UNSIGNED_INT        1
-#define NVML_VALUE_TYPE_UNSIGNED_LONG_LONG  3
+#define NVML_FI_DEV_ECC_CURRENT            1
+#define NVML_FI_DEV_NVLINK_LINK_COUNT      91
+#define NVML_FI_DEV_POWER_INSTANT          186
+#define NVML_VALUE_TYPE_UNSIGNED_INT       1
+#define NVML_VALUE_TYPE_UNSIGNED_LONG_LONG 3
 
 typedef struct {
     unsigned int version;
@@ -262,7 +266,8 @@ nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int length);
 nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *version);
 nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version);
 nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *name, unsigned int length);
-nvmlReturn_t nvmlSystemGetTopologyGpuSet(unsigned int cpu, unsigned int *count, nvmlDevice_t *devices);
+nvmlReturn_t nvmlSystemGetTopologyGpuSet(unsigned int cpu, unsigned int *count,
+                                         nvmlDevice_t *devices);
 
 /* Finding a device. */
 nvmlReturn_t nvmlDeviceGetCount(unsigned int *count);
@@ -299,8 +304,10 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory);
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory);
 nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *memory);
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization);
-nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsigned int *util, unsigned int *period_us);
-nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t device, unsigned int *util, unsigned int *period_us);
+nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsigned int *util,
+                                             unsigned int *period_us);
+nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t device, unsigned int *util,
+                                             unsigned int *period_us);
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned int *count,
                                                   nvmlProcessInfo_v1_t *infos);
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned int *count,
@@ -311,10 +318,13 @@ nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsig
                                                       nvmlProcessInfo_t *infos);
 nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *count,
                                                         nvmlProcessInfo_t *infos);
-nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *utilization,
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
+                                             nvmlProcessUtilizationSample_t *utilization,
                                              unsigned int *count, unsigned long long last_seen_us);
-nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatureSensors_t sensor, unsigned int *celsius);
-nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, nvmlTemperatureThresholds_t threshold,
+nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatureSensors_t sensor,
+                                      unsigned int *celsius);
+nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device,
+                                               nvmlTemperatureThresholds_t threshold,
                                                unsigned int *celsius);
 nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned int *per_cent);
 nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned int *milliwatt);
@@ -325,9 +335,12 @@ nvmlReturn_t nvmlDeviceGetPowerManagementLimitConstraints(nvmlDevice_t device, u
 nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device, unsigned int *milliwatt);
 nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t device, nvmlPstates_t *state);
 nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned int *mhz);
-nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned int *mhz);
-nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device, unsigned long long *reasons);
-nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, nvmlPcieUtilCounter_t counter, unsigned int *kib_s);
+nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, nvmlClockType_t type,
+                                       unsigned int *mhz);
+nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device,
+                                                       unsigned long long *reasons);
+nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, nvmlPcieUtilCounter_t counter,
+                                         unsigned int *kib_s);
 nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t *values);
 
 /* How it is set and whether it is well. */
@@ -336,42 +349,51 @@ nvmlReturn_t nvmlDeviceSetPersistenceMode(nvmlDevice_t device, nvmlEnableState_t
 nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, nvmlComputeMode_t *mode);
 nvmlReturn_t nvmlDeviceGetDisplayMode(nvmlDevice_t device, nvmlEnableState_t *display);
 nvmlReturn_t nvmlDeviceGetDisplayActive(nvmlDevice_t device, nvmlEnableState_t *active);
-nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, nvmlEnableState_t *current, nvmlEnableState_t *pending);
+nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, nvmlEnableState_t *current,
+                                  nvmlEnableState_t *pending);
 nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, nvmlMemoryErrorType_t type,
                                          nvmlEccCounterType_t counter, unsigned long long *count);
-nvmlReturn_t nvmlDeviceGetRetiredPages(nvmlDevice_t device, nvmlPageRetirementCause_t cause, unsigned int *count,
-                                       unsigned long long *addresses);
-nvmlReturn_t nvmlDeviceGetRetiredPagesPendingStatus(nvmlDevice_t device, nvmlEnableState_t *pending);
-nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned int *corrected, unsigned int *uncorrected,
-                                       unsigned int *pending, unsigned int *failure);
-nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current, unsigned int *pending);
+nvmlReturn_t nvmlDeviceGetRetiredPages(nvmlDevice_t device, nvmlPageRetirementCause_t cause,
+                                       unsigned int *count, unsigned long long *addresses);
+nvmlReturn_t nvmlDeviceGetRetiredPagesPendingStatus(nvmlDevice_t device,
+                                                    nvmlEnableState_t *pending);
+nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned int *corrected,
+                                       unsigned int *uncorrected, unsigned int *pending,
+                                       unsigned int *failure);
+nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current,
+                                  unsigned int *pending);
 nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t device, unsigned int mode, nvmlReturn_t *activation);
 nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned int *count);
 nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned int *is_mig);
-nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int index, nvmlDevice_t *mig);
+nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int index,
+                                                 nvmlDevice_t *mig);
 nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t device, nvmlGpmSupport_t *support);
 nvmlReturn_t nvmlGpmSampleAlloc(nvmlGpmSample_t *sample);
 nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t sample);
 nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t sample);
 
 /* How it is connected. */
-nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDevice_t b, nvmlGpuTopologyLevel_t *level);
-nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvmlGpuTopologyLevel_t level, unsigned int *count,
-                                              nvmlDevice_t *devices);
+nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDevice_t b,
+                                                 nvmlGpuTopologyLevel_t *level);
+nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvmlGpuTopologyLevel_t level,
+                                              unsigned int *count, nvmlDevice_t *devices);
 nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, nvmlGpuP2PCapsIndex_t index,
                                     nvmlGpuP2PStatus_t *status);
 nvmlReturn_t nvmlDeviceOnSameBoard(nvmlDevice_t a, nvmlDevice_t b, int *same);
-nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link, nvmlEnableState_t *active);
-nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned int link, unsigned int *version);
-nvmlReturn_t nvmlDeviceGetNvLinkCapability(nvmlDevice_t device, unsigned int link, nvmlNvLinkCapability_t capability,
-                                           unsigned int *result);
-nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned int link, nvmlPciInfo_t *pci);
+nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link,
+                                      nvmlEnableState_t *active);
+nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned int link,
+                                        unsigned int *version);
+nvmlReturn_t nvmlDeviceGetNvLinkCapability(nvmlDevice_t device, unsigned int link,
+                                           nvmlNvLinkCapability_t capability, unsigned int *result);
+nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned int link,
+                                                 nvmlPciInfo_t *pci);
 nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned int link,
                                                  nvmlIntNvLinkDeviceType_t *type);
 nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int words, unsigned long *cpus);
-nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, unsigned int words, unsigned long *cpus,
-                                                 unsigned int scope);
-nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int words, unsigned long *nodes,
-                                         unsigned int scope);
+nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, unsigned int words,
+                                                 unsigned long *cpus, unsigned int scope);
+nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int words,
+                                         unsigned long *nodes, unsigned int scope);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An NVML library of long ago for tests: the necessary functions under their old names, nothing else, two cards. With
- * LACKING it has not even those.
+ * An NVML library of long ago for tests: the necessary functions under their old names, nothing
+ * else, two cards. With LACKING it has not even those.
  */
 #include "abi/nvml_abi.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Simulated cards for a test: a folder of its own with a state file, and REMUDA_SIMGPU pointing to it. SIMGPU_DIR
- * (stand-ins), PRESETS_DIR and SIMLOAD come from the build.
+ * Simulated cards for a test: a folder of its own with a state file, and REMUDA_SIMGPU pointing to
+ * it. SIMGPU_DIR (stand-ins), PRESETS_DIR and SIMLOAD come from the build.
  */
 #ifndef REMUDA_TESTS_SIM_FIXTURE_H
 #define REMUDA_TESTS_SIM_FIXTURE_H

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the CUDA driver stand-in. One lock protects everything of the process (contexts, streams, heaps, the
- * process's slots); nobody sleeps while holding it. The current context is a stack for each thread.
+ * Inside the CUDA driver stand-in. One lock protects everything of the process (contexts, streams,
+ * heaps, the process's slots); nobody sleeps while holding it. The current context is a stack for
+ * each thread.
  *
- * Time. Each stream has the moment at which its queued work is done. In real time (the default) moments are
- * CLOCK_MONOTONIC and waiting means sleeping until then, so that two processes on a card are seen side by side. With
- * REMUDA_SIMGPU_TIME=virtual the clock of a device only moves when somebody waits, at once: programs run at full
- * speed, and events measure what the kernels would have taken.
+ * Time. Each stream has the moment at which its queued work is done. In real time (the default)
+ * moments are CLOCK_MONOTONIC and waiting means sleeping until then, so that two processes on a
+ * card are seen side by side. With REMUDA_SIMGPU_TIME=virtual the clock of a device only moves when
+ * somebody waits, at once: programs run at full speed, and events measure what the kernels would
+ * have taken.
  *
- * After fork() the child can not use CUDA, as with the real driver: every call answers NOT_INITIALIZED.
+ * After fork() the child can not use CUDA, as with the real driver: every call answers
+ * NOT_INITIALIZED.
  */
 #ifndef REMUDA_SIMGPU_CUDA_CU_IMPL_H
 #define REMUDA_SIMGPU_CUDA_CU_IMPL_H
@@ -29,12 +32,12 @@
 
 /* A visible device; its number is its place in the list. */
 struct device {
-    uint32_t card;             /* in the state file */
-    struct simgpu_slot *slot;  /* while there is a context */
+    uint32_t card;            /* in the state file */
+    struct simgpu_slot *slot; /* while there is a context */
     unsigned contexts;
-    struct heap heap;          /* made with the first context, kept */
+    struct heap heap; /* made with the first context, kept */
     bool has_heap;
-    struct CUctx_st *primary;  /* NULL: not active */
+    struct CUctx_st *primary; /* NULL: not active */
     unsigned primary_refs;
     unsigned primary_flags;
     uint64_t virtual_now_ns;
@@ -63,7 +66,7 @@ struct CUctx_st {
     unsigned flags;
     bool is_primary;
     size_t limits[3];
-    uint32_t peers; /* bit mask of devices with peer access enabled */
+    uint32_t peers;            /* bit mask of devices with peer access enabled */
     struct CUstream_st legacy; /* the default stream */
     struct CUstream_st *streams;
     uint64_t blocking_ready_ns; /* latest end on streams that the default stream waits for */
@@ -105,7 +108,8 @@ extern struct driver cu;
 
 void cu_lock(void);
 void cu_unlock(void);
-/* Takes the lock and checks that the driver is initialised; the lock is held only on CUDA_SUCCESS. */
+/* Takes the lock and checks that the driver is initialised; the lock is held only on CUDA_SUCCESS.
+ */
 CUresult cu_enter(void);
 /* The same, and the calling thread has a current context, which goes to *ret. */
 CUresult cu_enter_context(struct CUctx_st **ret);
@@ -118,15 +122,18 @@ bool cu_context_alive(const struct CUctx_st *context);
 /* Moments, cu_time.c. Lock held for all but cu_wait. */
 uint64_t cu_now(const struct device *d);
 /*
- * Queues work of `duration_ns` at full speed that keeps `permille` of the SMs busy (0: a copy) behind what is in the
- * stream; the default stream also waits for the others and they for it.
+ * Queues work of `duration_ns` at full speed that keeps `permille` of the SMs busy (0: a copy)
+ * behind what is in the stream; the default stream also waits for the others and they for it.
  */
-void cu_queue(struct CUctx_st *ctx, struct CUstream_st *stream, uint64_t duration_ns, uint32_t permille);
-/* True when the moment has come. In virtual time asking moves the clock a little, so that polling ends. */
+void cu_queue(struct CUctx_st *ctx, struct CUstream_st *stream, uint64_t duration_ns,
+              uint32_t permille);
+/* True when the moment has come. In virtual time asking moves the clock a little, so that polling
+ * ends. */
 bool cu_reached(struct device *d, uint64_t time_ns);
 /* Waits for the moment and gives the lock back, which the caller holds. */
 void cu_wait(struct device *d, uint64_t time_ns);
-/* The stream behind a handle (NULL and the special handles: the default stream), or NULL when it is none. */
+/* The stream behind a handle (NULL and the special handles: the default stream), or NULL when it is
+ * none. */
 struct CUstream_st *cu_stream(struct CUctx_st *ctx, CUstream handle);
 
 #endif

@@ -2,13 +2,15 @@
 /*
  * The CUDA driver stand-in: memory. See cu_impl.h.
  *
- * Memory is taken from the card's account in the state file before an address is given out, so that all processes
- * together never pass what the card has. Copies and fills really happen, at once, on the host; the time they would
- * take goes into the stream: PCIe for host and device, the card's own memory bandwidth (read and write) on the card.
+ * Memory is taken from the card's account in the state file before an address is given out, so that
+ * all processes together never pass what the card has. Copies and fills really happen, at once, on
+ * the host; the time they would take goes into the stream: PCIe for host and device, the card's own
+ * memory bandwidth (read and write) on the card.
  *
- * LIMITATIONS. A copy is done when the call returns, also where the real driver would do it later. Sizes are counted
- * in grains of 512 bytes. cuMemAllocAsync gives and takes at once. Memory of the host is ordinary memory; device
- * pointers happen to be readable on the host, on which nobody should lean.
+ * LIMITATIONS. A copy is done when the call returns, also where the real driver would do it later.
+ * Sizes are counted in grains of 512 bytes. cuMemAllocAsync gives and takes at once. Memory of the
+ * host is ordinary memory; device pointers happen to be readable on the host, on which nobody
+ * should lean.
  */
 #include "simgpu/cuda/cu_impl.h"
 
@@ -59,7 +61,8 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
 EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
                                    unsigned int element)
 {
-    if (!address || !pitch || width == 0 || height == 0 || (element != 4 && element != 8 && element != 16))
+    if (!address || !pitch || width == 0 || height == 0 ||
+        (element != 4 && element != 8 && element != 16))
         return CUDA_ERROR_INVALID_VALUE;
     size_t p = heap_round(width), bytes;
     if (p == 0 || __builtin_mul_overflow(p, height, &bytes))
@@ -93,7 +96,8 @@ static CUresult release(CUdeviceptr address)
     return CUDA_SUCCESS;
 }
 
-/* Freeing nothing is fine. The real call waits for the work that may use the memory; so does this. */
+/* Freeing nothing is fine. The real call waits for the work that may use the memory; so does this.
+ */
 EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
 {
     struct CUctx_st *ctx;
@@ -141,7 +145,8 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
         return rc;
     struct device *d = &cu.devices[ctx->device];
     const struct simgpu_card *c = cu_card(d);
-    uint64_t room = c->mem_bytes - c->mem_reserved_bytes, used = sim_mem_used(&cu.state, d->card, d->slot);
+    uint64_t room = c->mem_bytes - c->mem_reserved_bytes,
+             used = sim_mem_used(&cu.state, d->card, d->slot);
     if (available)
         *available = used < room ? room - used : 0;
     if (total)
@@ -195,7 +200,8 @@ EXPORT CUresult cuMemFreeHost(void *host)
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr address)
+EXPORT CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute,
+                                      CUdeviceptr address)
 {
     CUresult rc = cu_enter();
     if (rc != CUDA_SUCCESS)
@@ -235,7 +241,8 @@ EXPORT CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute
     return rc;
 }
 
-/* Bytes in a microsecond between host and card: PCIe of generation g and width w gives about 2^g / 8 * w GB/s. */
+/* Bytes in a microsecond between host and card: PCIe of generation g and width w gives about 2^g /
+ * 8 * w GB/s. */
 static uint64_t bus_bytes_us(const struct simgpu_card *c)
 {
     uint64_t rate = ((uint64_t)1 << (c->pcie_gen & 7)) * c->pcie_width * 1000 / 10;
@@ -251,7 +258,8 @@ static uint64_t card_bytes_us(const struct simgpu_card *c)
 
 enum side { SIDE_HOST, SIDE_DEVICE, SIDE_BAD };
 
-/* Where `bytes` at the address lie. A range that begins in a block must end in it. Marks what is written. */
+/* Where `bytes` at the address lie. A range that begins in a block must end in it. Marks what is
+ * written. */
 static enum side side_of(CUdeviceptr address, size_t bytes, bool written)
 {
     struct device *d = NULL;
@@ -318,7 +326,8 @@ EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)
     return copy((struct copy){to, HOST(from), bytes, true, false}, NULL, true);
 }
 
-EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
+EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes,
+                                     CUstream stream)
 {
     return copy((struct copy){to, HOST(from), bytes, true, false}, stream, false);
 }
@@ -338,13 +347,15 @@ EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes)
     return copy((struct copy){to, from, bytes, true, true}, NULL, false);
 }
 
-EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes,
+                                     CUstream stream)
 {
     return copy((struct copy){to, from, bytes, true, true}, stream, false);
 }
 
 /* Fills `count` elements of `size` bytes. Like the real call it does not wait for the device. */
-static CUresult fill(CUdeviceptr to, const void *element, size_t size, size_t count, CUstream stream)
+static CUresult fill(CUdeviceptr to, const void *element, size_t size, size_t count,
+                     CUstream stream)
 {
     struct CUctx_st *ctx;
     size_t bytes;

@@ -9,9 +9,10 @@
  *     kernel gemm time-us 250 block-ns 40 sm 90
  *     kernel axpy time-us 20
  *
- * A launch takes time-us, and block-ns more for each block of the grid. While it runs it keeps sm per cent of the SMs
- * busy; without that word one SM for each block, all at most. Nothing is computed. Any other image is
- * CUDA_ERROR_INVALID_IMAGE. Example: gemm with 1,000 blocks takes 250 + 40 = 290 us.
+ * A launch takes time-us, and block-ns more for each block of the grid. While it runs it keeps sm
+ * per cent of the SMs busy; without that word one SM for each block, all at most. Nothing is
+ * computed. Any other image is CUDA_ERROR_INVALID_IMAGE. Example: gemm with 1,000 blocks takes 250
+ * + 40 = 290 us.
  */
 #include "simgpu/cuda/cu_impl.h"
 
@@ -88,7 +89,8 @@ static void free_module(struct CUmod_st *m)
     free(m);
 }
 
-/* Reads the description; the functions' addresses are handles, so room for all lines is made at once. */
+/* Reads the description; the functions' addresses are handles, so room for all lines is made at
+ * once. */
 static CUresult parse_module(const char *image, struct CUmod_st **ret)
 {
     if (strncmp(image, HEAD, strlen(HEAD)) != 0 || strnlen(image, IMAGE_MAX) == IMAGE_MAX)
@@ -101,8 +103,8 @@ static CUresult parse_module(const char *image, struct CUmod_st **ret)
     if (m)
         m->functions = calloc(lines, sizeof(*m->functions));
     CUresult rc = text && m && m->functions ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-    for (char *line = rc == CUDA_SUCCESS ? strtok_r(text, "\n", &save) : NULL; line && rc == CUDA_SUCCESS;
-         line = strtok_r(NULL, "\n", &save)) {
+    for (char *line = rc == CUDA_SUCCESS ? strtok_r(text, "\n", &save) : NULL;
+         line && rc == CUDA_SUCCESS; line = strtok_r(NULL, "\n", &save)) {
         if (line[strspn(line, " \t\r")] && *line != '#')
             rc = add_kernel(m, line);
     }
@@ -134,8 +136,8 @@ EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
     return rc;
 }
 
-EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int options_len, int *options,
-                                   void **values)
+EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int options_len,
+                                   int *options, void **values)
 {
     if (options_len > 0 && (!options || !values))
         return CUDA_ERROR_INVALID_VALUE;
@@ -268,16 +270,18 @@ EXPORT CUresult cuFuncGetModule(CUmodule *module, CUfunction function)
 
 static CUresult shape_ok(const CUlaunchConfig *c)
 {
-    if (c->gridDimX == 0 || c->gridDimY == 0 || c->gridDimZ == 0 || c->blockDimX == 0 || c->blockDimY == 0 ||
-        c->blockDimZ == 0 || c->gridDimX > 2147483647u || c->gridDimY > 65535 || c->gridDimZ > 65535 ||
-        c->blockDimX > 1024 || c->blockDimY > 1024 || c->blockDimZ > 64)
+    if (c->gridDimX == 0 || c->gridDimY == 0 || c->gridDimZ == 0 || c->blockDimX == 0 ||
+        c->blockDimY == 0 || c->blockDimZ == 0 || c->gridDimX > 2147483647u ||
+        c->gridDimY > 65535 || c->gridDimZ > 65535 || c->blockDimX > 1024 || c->blockDimY > 1024 ||
+        c->blockDimZ > 64)
         return CUDA_ERROR_INVALID_VALUE;
     if ((uint64_t)c->blockDimX * c->blockDimY * c->blockDimZ > 1024)
         return CUDA_ERROR_INVALID_VALUE;
     return c->sharedMemBytes > 49152 ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES : CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params, void **extra)
+EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params,
+                                 void **extra)
 {
     struct CUctx_st *ctx;
     (void)params;
@@ -307,10 +311,12 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction functi
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
-                               unsigned int block_x, unsigned int block_y, unsigned int block_z,
-                               unsigned int shared_bytes, CUstream stream, void **params, void **extra)
+EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                               unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                               unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+                               void **params, void **extra)
 {
-    CUlaunchConfig c = {grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, NULL, 0};
+    CUlaunchConfig c = {grid_x,  grid_y,       grid_z, block_x, block_y,
+                        block_z, shared_bytes, stream, NULL,    0};
     return cuLaunchKernelEx(&c, function, params, extra);
 }

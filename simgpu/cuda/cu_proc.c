@@ -2,9 +2,10 @@
 /*
  * The CUDA driver stand-in: functions by name and version. See cu_impl.h.
  *
- * LIMITATIONS. There are no per-thread-default-stream twins: a request for one gets the plain function, as the driver
- * does for names that have no twin. There are no export tables, on which the CUDA runtime insists: programs that use
- * the runtime (PyTorch among them) can not run on this stand-in, and it does not pretend that they can.
+ * LIMITATIONS. There are no per-thread-default-stream twins: a request for one gets the plain
+ * function, as the driver does for names that have no twin. There are no export tables, on which
+ * the CUDA runtime insists: programs that use the runtime (PyTorch among them) can not run on this
+ * stand-in, and it does not pretend that they can.
  */
 #include "simgpu/cuda/cu_impl.h"
 

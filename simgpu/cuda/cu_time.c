@@ -2,13 +2,15 @@
 /*
  * The CUDA driver stand-in: time, streams, events. See cu_impl.h.
  *
- * Sharing model. A kernel alone on the card takes its own time. When the processes busy at the moment of the launch
- * together ask for more than all SMs, it takes that much longer and gets that much less, as time-sliced kernels do.
- * Example: a kernel of 10 ms that fills the card, launched while another process keeps it full: 2000 permille are
- * asked for, so it takes 20 ms at 500 permille. Kernels queued earlier are not stretched afterwards.
+ * Sharing model. A kernel alone on the card takes its own time. When the processes busy at the
+ * moment of the launch together ask for more than all SMs, it takes that much longer and gets that
+ * much less, as time-sliced kernels do. Example: a kernel of 10 ms that fills the card, launched
+ * while another process keeps it full: 2000 permille are asked for, so it takes 20 ms at 500
+ * permille. Kernels queued earlier are not stretched afterwards.
  *
- * A default stream (legacy semantics) begins after everything queued on streams that are not NON_BLOCKING, and those
- * begin after it. The per-thread default stream is treated as the legacy one.
+ * A default stream (legacy semantics) begins after everything queued on streams that are not
+ * NON_BLOCKING, and those begin after it. The per-thread default stream is treated as the legacy
+ * one.
  */
 #include "simgpu/cuda/cu_impl.h"
 
@@ -45,7 +47,8 @@ static void stream_end(struct CUctx_st *ctx, struct CUstream_st *s, uint64_t end
     ctx->all_ready_ns = max64(ctx->all_ready_ns, end);
 }
 
-void cu_queue(struct CUctx_st *ctx, struct CUstream_st *stream, uint64_t duration_ns, uint32_t permille)
+void cu_queue(struct CUctx_st *ctx, struct CUstream_st *stream, uint64_t duration_ns,
+              uint32_t permille)
 {
     struct device *d = &cu.devices[ctx->device];
     uint64_t now = cu_now(d), start = stream_start(ctx, stream, now);
@@ -79,7 +82,8 @@ void cu_wait(struct device *d, uint64_t time_ns)
     }
     cu_unlock();
     struct timespec t = {(time_t)(time_ns / 1000000000u), (long)(time_ns % 1000000000u)};
-    while (sim_now_ns() < time_ns && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
+    while (sim_now_ns() < time_ns &&
+           clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
         ;
 }
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory of one simulated card in one process: a range of addresses, cut into blocks that are free or given out.
- * Blocks live in a treap by address in which each node knows the largest free block below it, so that giving out
- * (lowest address that fits), taking back (with merging) and finding the block of any address cost O(log n).
+ * The memory of one simulated card in one process: a range of addresses, cut into blocks that are
+ * free or given out. Blocks live in a treap by address in which each node knows the largest free
+ * block below it, so that giving out (lowest address that fits), taking back (with merging) and
+ * finding the block of any address cost O(log n).
  *
- * The range is address space, backed by nothing until it is written. A pointer into it is a host pointer as well.
- * Not thread-safe: the device lock protects it.
+ * The range is address space, backed by nothing until it is written. A pointer into it is a host
+ * pointer as well. Not thread-safe: the device lock protects it.
  */
 #ifndef REMUDA_SIMGPU_CUDA_HEAP_H
 #define REMUDA_SIMGPU_CUDA_HEAP_H

@@ -126,7 +126,9 @@ nvmlReturn_t nvml_card(nvmlDevice_t device, const struct sim_state **ret_state, 
         if ((void *)sim_card(s, i) == (void *)device) {
             *ret_state = s;
             *ret_card = i;
-            return __atomic_load_n(&sim_card(s, i)->failed, __ATOMIC_RELAXED) ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
+            return __atomic_load_n(&sim_card(s, i)->failed, __ATOMIC_RELAXED)
+                       ? NVML_ERROR_GPU_IS_LOST
+                       : NVML_SUCCESS;
         }
     }
     return NVML_ERROR_INVALID_ARGUMENT;
@@ -202,7 +204,8 @@ EXPORT nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int length)
     if (!s)
         return NVML_ERROR_UNINITIALIZED;
     char text[128];
-    snprintf(text, sizeof(text), "%u.%s", s->header->cuda_version / 1000, s->header->driver_version);
+    snprintf(text, sizeof(text), "%u.%s", s->header->cuda_version / 1000,
+             s->header->driver_version);
     return nvml_text(text, version, length);
 }
 
@@ -307,7 +310,8 @@ EXPORT nvmlReturn_t nvmlDeviceGetHandleBySerial(const char *serial, nvmlDevice_t
     return NVML_ERROR_NOT_FOUND;
 }
 
-/* "domain:bus:device.function" or "bus:device.function", hexadecimal, any number of leading zeros. */
+/* "domain:bus:device.function" or "bus:device.function", hexadecimal, any number of leading zeros.
+ */
 EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, nvmlDevice_t *device)
 {
     const struct sim_state *s = nvml_state();
@@ -317,7 +321,8 @@ EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, nvmlDev
         return NVML_ERROR_INVALID_ARGUMENT;
     unsigned domain = 0, bus, dev, function = 0;
     int end = 0;
-    bool full = sscanf(bus_id, "%8x:%2x:%2x%n.%1x%n", &domain, &bus, &dev, &end, &function, &end) >= 3;
+    bool full =
+        sscanf(bus_id, "%8x:%2x:%2x%n.%1x%n", &domain, &bus, &dev, &end, &function, &end) >= 3;
     if (!full) {
         domain = 0;
         end = 0;

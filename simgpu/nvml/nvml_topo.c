@@ -2,14 +2,16 @@
 /*
  * The NVML stand-in: how devices are connected. See nvml_impl.h.
  *
- * Links of a card are numbered from 0. With NVSwitch all of them are active and lead to a switch. Without, they are
- * dealt out to the other cards in order of index; numbers beyond the card's links answer INVALID_ARGUMENT.
+ * Links of a card are numbered from 0. With NVSwitch all of them are active and lead to a switch.
+ * Without, they are dealt out to the other cards in order of index; numbers beyond the card's links
+ * answer INVALID_ARGUMENT.
  */
 #include "simgpu/nvml/nvml_impl.h"
 
 #include <string.h>
 
-static nvmlReturn_t two_cards(nvmlDevice_t a, nvmlDevice_t b, const struct sim_state **s, uint32_t *ca, uint32_t *cb)
+static nvmlReturn_t two_cards(nvmlDevice_t a, nvmlDevice_t b, const struct sim_state **s,
+                              uint32_t *ca, uint32_t *cb)
 {
     nvmlReturn_t rc = nvml_card(a, s, ca);
     return rc == NVML_SUCCESS ? nvml_card(b, s, cb) : rc;
@@ -33,7 +35,8 @@ static nvmlGpuTopologyLevel_t level_of(uint8_t link)
     }
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDevice_t b, nvmlGpuTopologyLevel_t *level)
+EXPORT nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDevice_t b,
+                                                        nvmlGpuTopologyLevel_t *level)
 {
     const struct sim_state *s;
     uint32_t ca, cb;
@@ -46,8 +49,10 @@ EXPORT nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDevi
     return NVML_SUCCESS;
 }
 
-/* All other cards at most `level` away; *count is their number, and capacity when `devices` is given. */
-EXPORT nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvmlGpuTopologyLevel_t level,
+/* All other cards at most `level` away; *count is their number, and capacity when `devices` is
+ * given. */
+EXPORT nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device,
+                                                     nvmlGpuTopologyLevel_t level,
                                                      unsigned int *count, nvmlDevice_t *devices)
 {
     CARD_OR_RETURN(device, count);
@@ -79,12 +84,13 @@ EXPORT nvmlReturn_t nvmlDeviceOnSameBoard(nvmlDevice_t a, nvmlDevice_t b, int *s
 static bool joined_by_nvlink(const struct sim_state *s, uint32_t a, uint32_t b)
 {
     const struct simgpu_card *c = sim_card(s, a);
-    return c->nvlink_switched ? c->nvlinks > 0 && sim_card(s, b)->nvlink_switched : c->nvlink_to[b] > 0;
+    return c->nvlink_switched ? c->nvlinks > 0 && sim_card(s, b)->nvlink_switched
+                              : c->nvlink_to[b] > 0;
 }
 
 /* Over PCIe cards reach each other up to a common host bridge; over NVLink always. */
-EXPORT nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, nvmlGpuP2PCapsIndex_t index,
-                                           nvmlGpuP2PStatus_t *status)
+EXPORT nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b,
+                                           nvmlGpuP2PCapsIndex_t index, nvmlGpuP2PStatus_t *status)
 {
     const struct sim_state *s;
     uint32_t ca, cb;
@@ -93,7 +99,8 @@ EXPORT nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, nvmlG
         return rc;
     if (!status || ca == cb || (unsigned)index >= NVML_P2P_CAPS_INDEX_UNKNOWN)
         return NVML_ERROR_INVALID_ARGUMENT;
-    bool nvlink = joined_by_nvlink(s, ca, cb), pcie = sim_card(s, ca)->link[cb] <= SIMGPU_LINK_NODE, ok;
+    bool nvlink = joined_by_nvlink(s, ca, cb), pcie = sim_card(s, ca)->link[cb] <= SIMGPU_LINK_NODE,
+         ok;
     switch (index) {
     case NVML_P2P_CAPS_INDEX_NVLINK:
     case NVML_P2P_CAPS_INDEX_ATOMICS:
@@ -106,9 +113,9 @@ EXPORT nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, nvmlG
         ok = nvlink || pcie;
     }
     *status = ok ? NVML_P2P_STATUS_OK
-                 : (index == NVML_P2P_CAPS_INDEX_NVLINK || index == NVML_P2P_CAPS_INDEX_ATOMICS)
-                       ? NVML_P2P_STATUS_NOT_SUPPORTED
-                       : NVML_P2P_STATUS_CHIPSET_NOT_SUPPORTED;
+              : (index == NVML_P2P_CAPS_INDEX_NVLINK || index == NVML_P2P_CAPS_INDEX_ATOMICS)
+                  ? NVML_P2P_STATUS_NOT_SUPPORTED
+                  : NVML_P2P_STATUS_CHIPSET_NOT_SUPPORTED;
     return NVML_SUCCESS;
 }
 
@@ -134,14 +141,15 @@ static nvmlReturn_t link_ok(const struct simgpu_card *c, unsigned link)
     return link < c->nvlinks ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
 }
 
-#define LINK_OR_RETURN(link)                     \
-    do {                                         \
-        nvmlReturn_t link_rc_ = link_ok(c, link); \
-        if (link_rc_ != NVML_SUCCESS)            \
-            return link_rc_;                     \
+#define LINK_OR_RETURN(link)                                                                       \
+    do {                                                                                           \
+        nvmlReturn_t link_rc_ = link_ok(c, link);                                                  \
+        if (link_rc_ != NVML_SUCCESS)                                                              \
+            return link_rc_;                                                                       \
     } while (0)
 
-EXPORT nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link, nvmlEnableState_t *active)
+EXPORT nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link,
+                                             nvmlEnableState_t *active)
 {
     CARD_OR_RETURN(device, active);
     LINK_OR_RETURN(link);
@@ -149,7 +157,8 @@ EXPORT nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int l
     return NVML_SUCCESS;
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned int link, unsigned int *version)
+EXPORT nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned int link,
+                                               unsigned int *version)
 {
     CARD_OR_RETURN(device, version);
     LINK_OR_RETURN(link);
@@ -158,7 +167,8 @@ EXPORT nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned int
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetNvLinkCapability(nvmlDevice_t device, unsigned int link,
-                                                  nvmlNvLinkCapability_t capability, unsigned int *result)
+                                                  nvmlNvLinkCapability_t capability,
+                                                  unsigned int *result)
 {
     CARD_OR_RETURN(device, result);
     LINK_OR_RETURN(link);
@@ -174,14 +184,16 @@ EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, uns
     CARD_OR_RETURN(device, type);
     LINK_OR_RETURN(link);
     int remote = remote_card(s, c, link);
-    *type = remote == -1   ? NVML_NVLINK_DEVICE_TYPE_SWITCH
+    *type = remote == -1  ? NVML_NVLINK_DEVICE_TYPE_SWITCH
             : remote >= 0 ? NVML_NVLINK_DEVICE_TYPE_GPU
                           : NVML_NVLINK_DEVICE_TYPE_UNKNOWN;
     return NVML_SUCCESS;
 }
 
-/* A switch gets bus numbers of its own, which no card of a preset has (bus 0x05 of a domain of its own). */
-EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned int link, nvmlPciInfo_t *pci)
+/* A switch gets bus numbers of its own, which no card of a preset has (bus 0x05 of a domain of its
+ * own). */
+EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned int link,
+                                                        nvmlPciInfo_t *pci)
 {
     CARD_OR_RETURN(device, pci);
     LINK_OR_RETURN(link);
@@ -198,7 +210,8 @@ EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, uns
     return NVML_SUCCESS;
 }
 
-static nvmlReturn_t fill_mask(unsigned int words, unsigned long *out, const uint64_t *mask, unsigned mask_words)
+static nvmlReturn_t fill_mask(unsigned int words, unsigned long *out, const uint64_t *mask,
+                              unsigned mask_words)
 {
     if (words == 0)
         return NVML_ERROR_INVALID_ARGUMENT;
@@ -207,8 +220,8 @@ static nvmlReturn_t fill_mask(unsigned int words, unsigned long *out, const uint
     return NVML_SUCCESS;
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, unsigned int words, unsigned long *cpus,
-                                                        unsigned int scope)
+EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, unsigned int words,
+                                                        unsigned long *cpus, unsigned int scope)
 {
     CARD_OR_RETURN(device, cpus);
     if (scope > NVML_AFFINITY_SCOPE_SOCKET)
@@ -216,13 +229,14 @@ EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, uns
     return fill_mask(words, cpus, c->cpu_mask, SIMGPU_CPU_WORDS);
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int words, unsigned long *cpus)
+EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int words,
+                                             unsigned long *cpus)
 {
     return nvmlDeviceGetCpuAffinityWithinScope(device, words, cpus, NVML_AFFINITY_SCOPE_NODE);
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int words, unsigned long *nodes,
-                                                unsigned int scope)
+EXPORT nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int words,
+                                                unsigned long *nodes, unsigned int scope)
 {
     CARD_OR_RETURN(device, nodes);
     if (scope > NVML_AFFINITY_SCOPE_SOCKET)
@@ -233,7 +247,8 @@ EXPORT nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned in
     return fill_mask(words, nodes, mask, 1);
 }
 
-EXPORT nvmlReturn_t nvmlSystemGetTopologyGpuSet(unsigned int cpu, unsigned int *count, nvmlDevice_t *devices)
+EXPORT nvmlReturn_t nvmlSystemGetTopologyGpuSet(unsigned int cpu, unsigned int *count,
+                                                nvmlDevice_t *devices)
 {
     const struct sim_state *s = nvml_state();
     if (!s)

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * remuda-simload: puts a load on simulated cards, so that telemetry has something to show, and optionally runs a
- * command while the load lasts. The load is held by this process and vanishes with it, however it ends.
+ * remuda-simload: puts a load on simulated cards, so that telemetry has something to show, and
+ * optionally runs a command while the load lasts. The load is held by this process and vanishes
+ * with it, however it ends.
  *
- * With a command: a child runs it, signals to us are passed on, and its exit status becomes ours (128 + n for signal
- * n, 127 when it could not be started). Without: the load is held for the time given, or until SIGTERM or SIGINT.
+ * With a command: a child runs it, signals to us are passed on, and its exit status becomes ours
+ * (128 + n for signal n, 127 when it could not be started). Without: the load is held for the time
+ * given, or until SIGTERM or SIGINT.
  *
- * It depends on libc only, as all of simgpu does; hence a small parser of sizes and times of its own.
+ * It depends on libc only, as all of simgpu does; hence a small parser of sizes and times of its
+ * own.
  */
 #include "simgpu/state/state.h"
 #include "simgpu/state/visible.h"
@@ -42,10 +45,13 @@ struct load {
 static const char usage[] =
     "usage: remuda-simload [--gpu LIST] [--sm PERCENT] [--mem SIZE] [--for TIME] [-- COMMAND ...]\n"
     "Puts a load on simulated cards (those of the file that REMUDA_SIMGPU names).\n"
-    "  --gpu LIST    indexes or UUIDs, separated by commas; default: CUDA_VISIBLE_DEVICES, else all cards\n"
+    "  --gpu LIST    indexes or UUIDs, separated by commas; default: CUDA_VISIBLE_DEVICES, else "
+    "all cards\n"
     "  --sm PERCENT  part of the SMs to keep busy, 0 to 100 (default 100)\n"
-    "  --mem SIZE    memory to hold on each card: a number with K, M, G or T (powers of 1024; default MiB)\n"
-    "  --for TIME    seconds, or with s, m, h; default: until the command ends, or a signal comes\n";
+    "  --mem SIZE    memory to hold on each card: a number with K, M, G or T (powers of 1024; "
+    "default MiB)\n"
+    "  --for TIME    seconds, or with s, m, h; default: until the command ends, or a signal "
+    "comes\n";
 
 static int fail(const char *what, const char *value, const char *allowed)
 {
@@ -53,7 +59,8 @@ static int fail(const char *what, const char *value, const char *allowed)
     return 2;
 }
 
-/* Digits with up to three decimals; the rest of the text goes to *rest. Thousandths; -1 when it is no number. */
+/* Digits with up to three decimals; the rest of the text goes to *rest. Thousandths; -1 when it is
+ * no number. */
 static int64_t decimal_milli(const char *text, const char **rest)
 {
     size_t n = strspn(text, "0123456789"), frac = 0;
@@ -84,7 +91,8 @@ static int parse_size(const char *text, uint64_t *ret)
         unit++;
     const char *l = *unit ? strchr(letters, *unit) : NULL;
     if (*unit) {
-        if (!l || (strcmp(unit + 1, "") != 0 && strcmp(unit + 1, "B") != 0 && strcmp(unit + 1, "iB") != 0))
+        if (!l || (strcmp(unit + 1, "") != 0 && strcmp(unit + 1, "B") != 0 &&
+                   strcmp(unit + 1, "iB") != 0))
             return -1;
         factor = 1024ull << (10 * (l - letters));
     }
@@ -114,9 +122,10 @@ static int parse_time(const char *text, uint64_t *ret_ms)
 
 static int parse_options(int argc, char **argv, struct options *o)
 {
-    static const struct option longs[] = {{"gpu", required_argument, NULL, 'g'}, {"sm", required_argument, NULL, 's'},
-                                          {"mem", required_argument, NULL, 'm'}, {"for", required_argument, NULL, 'f'},
-                                          {"help", no_argument, NULL, 'h'},      {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {
+        {"gpu", required_argument, NULL, 'g'}, {"sm", required_argument, NULL, 's'},
+        {"mem", required_argument, NULL, 'm'}, {"for", required_argument, NULL, 'f'},
+        {"help", no_argument, NULL, 'h'},      {NULL, 0, NULL, 0}};
     *o = (struct options){.permille = SIMGPU_PERMILLE};
     int c;
     while ((c = getopt_long(argc, argv, "+h", longs, NULL)) != -1) {
@@ -138,7 +147,8 @@ static int parse_options(int argc, char **argv, struct options *o)
             break;
         case 'f':
             if (parse_time(optarg, &o->duration_ms) != 0)
-                return fail("--for", optarg, "a time such as 30, 1.5s, 10m or 2h is needed, at most a day");
+                return fail("--for", optarg,
+                            "a time such as 30, 1.5s, 10m or 2h is needed, at most a day");
             break;
         case 'h':
             fputs(usage, stdout);
@@ -184,8 +194,9 @@ static int start_load(const struct options *o, struct load *l)
         if (rc == 0)
             rc = sim_mem_take(&l->state, l->cards[i], l->slots[i], o->mem_bytes);
         if (rc == -ENOMEM)
-            fprintf(stderr, "remuda-simload: out of memory on card %u (%s): %llu MiB are not free\n", l->cards[i],
-                    c->uuid, (unsigned long long)(o->mem_bytes / MIB));
+            fprintf(stderr,
+                    "remuda-simload: out of memory on card %u (%s): %llu MiB are not free\n",
+                    l->cards[i], c->uuid, (unsigned long long)(o->mem_bytes / MIB));
         else if (rc != 0)
             fprintf(stderr, "remuda-simload: card %u: %s\n", l->cards[i], strerror(-rc));
         if (rc != 0)

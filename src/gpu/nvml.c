@@ -16,7 +16,8 @@ struct entry {
 };
 
 static const struct entry entries[] = {
-#define X(field, function, required, older) {#function, older, offsetof(struct nvml, field), required},
+#define X(field, function, required, older)                                                        \
+    {#function, older, offsetof(struct nvml, field), required},
     NVML_FUNCTIONS(X)
 #undef X
 };
@@ -49,7 +50,8 @@ static int bind_functions(struct nvml *n, struct err *e)
             f = dlsym(n->library, entries[i].older);
         if (!f && entries[i].required)
             return err_set(e, -ENOSYS, "NVML: the library lacks the function %s", entries[i].name);
-        /* ISO C has no cast from a data pointer to a function pointer; POSIX promises that the bytes are the same. */
+        /* ISO C has no cast from a data pointer to a function pointer; POSIX promises that the
+         * bytes are the same. */
         memcpy((char *)n + entries[i].offset, &f, sizeof(f));
     }
     return 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A preset: a machine to simulate, as a text file (presets/, format in docs/simulated-gpus.md). The format is a
- * strict subset of YAML that needs no library: "key: value" lines, sections of keys indented by two spaces, whole
- * lines of comment. Everything is checked when it is read; an error names the line, the key, and what is allowed.
+ * A preset: a machine to simulate, as a text file (presets/, format in docs/simulated-gpus.md). The
+ * format is a strict subset of YAML that needs no library: "key: value" lines, sections of keys
+ * indented by two spaces, whole lines of comment. Everything is checked when it is read; an error
+ * names the line, the key, and what is allowed.
  */
 #ifndef REMUDA_GPU_PRESET_H
 #define REMUDA_GPU_PRESET_H
@@ -47,9 +48,9 @@ struct preset_gpu {
 };
 
 struct preset {
-    char name[64];   /* "dgx-a100" */
-    char title[128]; /* for people */
-    char driver[64]; /* "550.54.15" */
+    char name[64];         /* "dgx-a100" */
+    char title[128];       /* for people */
+    char driver[64];       /* "550.54.15" */
     uint32_t cuda_version; /* 12040 for 12.4 */
     uint32_t host_cpus;    /* 0: not stated */
     uint64_t host_mem_mib; /* 0: not stated */
@@ -59,11 +60,13 @@ struct preset {
     struct preset_gpu gpus[SIMGPU_CARDS_MAX];
     uint32_t nics_len;
     char nics[SIMGPU_NICS_MAX][TOPO_NAME_SIZE];
-    struct topo topo;                                  /* as nvidia-smi would print it */
-    uint8_t pcie[SIMGPU_CARDS_MAX][SIMGPU_CARDS_MAX]; /* enum topo_class of the path without NVLink */
+    struct topo topo; /* as nvidia-smi would print it */
+    uint8_t pcie[SIMGPU_CARDS_MAX]
+                [SIMGPU_CARDS_MAX]; /* enum topo_class of the path without NVLink */
 };
 
-/* Parses the `len` bytes. -EINVAL with the reason; *ret is untouched then. `ret` is large: not for the stack. */
+/* Parses the `len` bytes. -EINVAL with the reason; *ret is untouched then. `ret` is large: not for
+ * the stack. */
 int preset_parse(const char *text, size_t len, struct preset *ret, struct err *e);
 /* The same for a file. Also the errno of reading it. */
 int preset_load(const char *path, struct preset *ret, struct err *e);

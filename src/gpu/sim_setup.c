@@ -17,7 +17,8 @@
 /* The static part of a card ends where its lock begins. */
 #define CARD_STATIC offsetof(struct simgpu_card, lock)
 
-/* NVML's number of the architecture of a compute capability: 6 Turing, 7 Ampere, 8 Ada, 9 Hopper, 10 Blackwell. */
+/* NVML's number of the architecture of a compute capability: 6 Turing, 7 Ampere, 8 Ada, 9 Hopper,
+ * 10 Blackwell. */
 static uint32_t architecture(uint32_t major, uint32_t minor)
 {
     if (major == 7)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One sample of what the cards of a machine are doing: per card and per process. Each figure is said to be missing
- * where the card does not offer it, never made up; the sources are named.
+ * One sample of what the cards of a machine are doing: per card and per process. Each figure is
+ * said to be missing where the card does not offer it, never made up; the sources are named.
  */
 #ifndef REMUDA_GPU_TELEMETRY_H
 #define REMUDA_GPU_TELEMETRY_H
@@ -22,7 +22,8 @@ struct telemetry_process {
 struct telemetry_gpu {
     int32_t util_pct;     /* part of the time in which a kernel ran */
     int32_t mem_util_pct; /* part of the time in which memory was used */
-    int64_t mem_used_mib; /* without what the driver keeps for itself, where the driver tells them apart */
+    int64_t mem_used_mib; /* without what the driver keeps for itself, where the driver tells them
+                             apart */
     int32_t power_w;
     int32_t temp_c;
     bool lost; /* the card does not answer any more */
@@ -42,9 +43,11 @@ struct telemetry {
 /* Zero is an empty sample too. */
 void telemetry_done(struct telemetry *t);
 /*
- * Takes a sample of the cards of `inv` into `t`, which is used again and again (the memory is kept, the figures are
- * replaced). A card that fails has `lost` set and no figures; only -ENOMEM is an error.
+ * Takes a sample of the cards of `inv` into `t`, which is used again and again (the memory is kept,
+ * the figures are replaced). A card that fails has `lost` set and no figures; only -ENOMEM is an
+ * error.
  */
-int telemetry_sample(const struct nvml *n, const struct gpu_inventory *inv, struct telemetry *t, struct err *e);
+int telemetry_sample(const struct nvml *n, const struct gpu_inventory *inv, struct telemetry *t,
+                     struct err *e);
 
 #endif

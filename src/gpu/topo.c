@@ -7,8 +7,8 @@
 #include <string.h>
 
 static const char *const class_names[] = {
-    [TOPO_SELF] = "X",    [TOPO_NVLINK] = "NV",  [TOPO_PIX] = "PIX", [TOPO_PXB] = "PXB",
-    [TOPO_PHB] = "PHB",   [TOPO_NODE] = "NODE",  [TOPO_SYS] = "SYS", [TOPO_UNKNOWN] = "?",
+    [TOPO_SELF] = "X",  [TOPO_NVLINK] = "NV", [TOPO_PIX] = "PIX", [TOPO_PXB] = "PXB",
+    [TOPO_PHB] = "PHB", [TOPO_NODE] = "NODE", [TOPO_SYS] = "SYS", [TOPO_UNKNOWN] = "?",
 };
 
 void topo_init(struct topo *t, uint32_t gpus, uint32_t nics)

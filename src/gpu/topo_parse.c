@@ -2,15 +2,16 @@
 /*
  * Reads what `nvidia-smi topo -m` printed. See topo.h.
  *
- * The output is a matrix between a header line, which begins with white space and names the devices, and the first
- * line that is no row. nvidia-smi separates by tabs, but what people keep is often a copy from a terminal with
- * spaces, so white space of any kind separates. On a terminal the header is underlined by escape sequences; they are
- * taken out. Columns behind the matrix differ by driver: none, "CPU Affinity", also "NUMA Affinity" (from about
- * 440), also "GPU NUMA ID" (from about 535). Network cards are named as such in the header before about 510
+ * The output is a matrix between a header line, which begins with white space and names the
+ * devices, and the first line that is no row. nvidia-smi separates by tabs, but what people keep is
+ * often a copy from a terminal with spaces, so white space of any kind separates. On a terminal the
+ * header is underlined by escape sequences; they are taken out. Columns behind the matrix differ by
+ * driver: none, "CPU Affinity", also "NUMA Affinity" (from about 440), also "GPU NUMA ID" (from
+ * about 535). Network cards are named as such in the header before about 510
  * ("mlx5_0") and as "NIC0" with a legend since.
  *
- * LIMITATIONS. A column whose value is missing in a row can only be told apart where the values' form says which it
- * is; the last "N/A" is taken for "GPU NUMA ID".
+ * LIMITATIONS. A column whose value is missing in a row can only be told apart where the values'
+ * form says which it is; the last "N/A" is taken for "GPU NUMA ID".
  */
 #include "gpu/topo.h"
 
@@ -19,8 +20,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TEXT_MAX  (1024 * 1024)
-#define LINE_MAX_ 8192
+#define TEXT_MAX   (1024 * 1024)
+#define LINE_MAX_  8192
 #define TOKENS_MAX (TOPO_DEVICES_MAX + 16)
 
 struct reader {
@@ -107,7 +108,8 @@ static bool is_gpu(const char *name, uint32_t number)
     return strcmp(name, expected) == 0;
 }
 
-/* The words behind the devices: pairs "CPU Affinity", "NUMA Affinity", then "GPU NUMA ID". From token `i` on. */
+/* The words behind the devices: pairs "CPU Affinity", "NUMA Affinity", then "GPU NUMA ID". From
+ * token `i` on. */
 static int header_columns(const struct reader *r, unsigned i, struct topo *t)
 {
     char *const *w = r->token;
@@ -116,7 +118,8 @@ static int header_columns(const struct reader *r, unsigned i, struct topo *t)
         t->has_cpus = true;
         i += 2;
     }
-    if (i + 1 < n && t->has_cpus && strcmp(w[i], "NUMA") == 0 && strcmp(w[i + 1], "Affinity") == 0) {
+    if (i + 1 < n && t->has_cpus && strcmp(w[i], "NUMA") == 0 &&
+        strcmp(w[i + 1], "Affinity") == 0) {
         t->has_numa = true;
         i += 2;
     }
@@ -135,13 +138,16 @@ static int parse_header(const struct reader *r, struct topo *t, struct err *e)
         const char *name = r->token[i];
         bool gpu = is_gpu(name, t->devices_len);
         if (!name_ok(name))
-            return line_error(r, e, "a device name in the header has characters other than letters, digits, '_.-'");
+            return line_error(
+                r, e,
+                "a device name in the header has characters other than letters, digits, '_.-'");
         if (t->devices_len == TOPO_DEVICES_MAX)
             return line_error(r, e, "more devices than are supported (80)");
         if (gpu && t->gpus_len == TOPO_GPUS_MAX)
             return line_error(r, e, "more cards than are supported (16)");
         if (strncmp(name, "GPU", 3) == 0 && !gpu)
-            return line_error(r, e, "cards must be GPU0, GPU1, ... in order, before all other devices");
+            return line_error(r, e,
+                              "cards must be GPU0, GPU1, ... in order, before all other devices");
         if (gpu)
             t->gpus_len++;
         for (uint32_t j = 0; j < t->devices_len; j++)
@@ -150,16 +156,20 @@ static int parse_header(const struct reader *r, struct topo *t, struct err *e)
         memcpy(t->dev[t->devices_len++].name, name, strlen(name) + 1);
     }
     if (header_columns(r, i, t) != 0)
-        return line_error(r, e, "unknown words behind the devices; known are CPU Affinity, NUMA Affinity, GPU NUMA ID");
+        return line_error(
+            r, e,
+            "unknown words behind the devices; known are CPU Affinity, NUMA Affinity, GPU NUMA ID");
     return 0;
 }
 
 static bool list_ok(const char *text)
 {
-    return strcmp(text, "N/A") == 0 || (text[0] >= '0' && text[0] <= '9' && !text[strspn(text, "0123456789,-")]);
+    return strcmp(text, "N/A") == 0 ||
+           (text[0] >= '0' && text[0] <= '9' && !text[strspn(text, "0123456789,-")]);
 }
 
-static int set_field(const struct reader *r, char *field, size_t size, const char *text, struct err *e)
+static int set_field(const struct reader *r, char *field, size_t size, const char *text,
+                     struct err *e)
 {
     if (!list_ok(text))
         return line_error(r, e, "an affinity is neither a list of numbers nor N/A");
@@ -171,9 +181,11 @@ static int set_field(const struct reader *r, char *field, size_t size, const cha
 }
 
 /* The `n` tokens behind the cells of a card's row. */
-static int row_columns(const struct reader *r, unsigned first, struct topo *t, struct topo_device *d, struct err *e)
+static int row_columns(const struct reader *r, unsigned first, struct topo *t,
+                       struct topo_device *d, struct err *e)
 {
-    unsigned n = r->tokens_len - first, want = t->has_cpus + t->has_numa + t->has_gpu_numa, at = first;
+    unsigned n = r->tokens_len - first, want = t->has_cpus + t->has_numa + t->has_gpu_numa,
+             at = first;
     if (n > want)
         return line_error(r, e, "more values than columns");
     const char *last = n ? r->token[r->tokens_len - 1] : "";
@@ -196,16 +208,19 @@ static int row_columns(const struct reader *r, unsigned first, struct topo *t, s
 static int parse_row(const struct reader *r, uint32_t row, struct topo *t, struct err *e)
 {
     if (strcmp(r->token[0], t->dev[row].name) != 0)
-        return err_set(e, -EINVAL, "line %u: expected the row of %s", r->line_number, t->dev[row].name);
+        return err_set(e, -EINVAL, "line %u: expected the row of %s", r->line_number,
+                       t->dev[row].name);
     if (r->tokens_len < 1 + t->devices_len)
-        return err_set(e, -EINVAL, "line %u: the row of %s has %u cells instead of %u", r->line_number,
-                       t->dev[row].name, r->tokens_len - 1, t->devices_len);
+        return err_set(e, -EINVAL, "line %u: the row of %s has %u cells instead of %u",
+                       r->line_number, t->dev[row].name, r->tokens_len - 1, t->devices_len);
     for (uint32_t j = 0; j < t->devices_len; j++) {
         const char *cell = r->token[1 + j];
         struct topo_link *link = &t->link[row][j];
         if (topo_link_parse(cell, link) != 0)
-            return err_set(e, -EINVAL, "line %u: cell \"%.16s\" is none of X, NV1..NV99, PIX, PXB, PHB, NODE, SYS",
-                           r->line_number, cell);
+            return err_set(
+                e, -EINVAL,
+                "line %u: cell \"%.16s\" is none of X, NV1..NV99, PIX, PXB, PHB, NODE, SYS",
+                r->line_number, cell);
         if ((link->cls == TOPO_SELF) != (j == row))
             return line_error(r, e, "X must stand on the diagonal and nowhere else");
         if (link->cls == TOPO_NVLINK && (row >= t->gpus_len || j >= t->gpus_len))
@@ -223,7 +238,8 @@ static int check_symmetry(const struct topo *t, struct err *e)
         for (uint32_t j = 0; j < i; j++) {
             struct topo_link a = t->link[i][j], b = t->link[j][i];
             if (a.cls != b.cls || a.nvlinks != b.nvlinks)
-                return err_set(e, -EINVAL, "the matrix is not symmetric at %s, %s", t->dev[i].name, t->dev[j].name);
+                return err_set(e, -EINVAL, "the matrix is not symmetric at %s, %s", t->dev[i].name,
+                               t->dev[j].name);
         }
     }
     return 0;
@@ -270,8 +286,8 @@ static int parse_all(struct reader *r, struct topo *t, struct err *e)
         if (rc != 0 || split(r) != 0)
             return line_error(r, e, "not a row of the matrix");
         if (r->tokens_len == 0)
-            return err_set(e, -EINVAL, "line %u: the matrix ends after %u of %u rows", r->line_number, row,
-                           t->devices_len);
+            return err_set(e, -EINVAL, "line %u: the matrix ends after %u of %u rows",
+                           r->line_number, row, t->devices_len);
         rc = parse_row(r, row, t, e);
         if (rc != 0)
             return rc;

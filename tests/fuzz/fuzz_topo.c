@@ -16,7 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         assert(e.code == rc && e.text[0] != '\0');
         return 0;
     }
-    assert(first.gpus_len <= TOPO_GPUS_MAX && first.gpus_len <= first.devices_len && first.devices_len <= TOPO_DEVICES_MAX);
+    assert(first.gpus_len <= TOPO_GPUS_MAX && first.gpus_len <= first.devices_len &&
+           first.devices_len <= TOPO_DEVICES_MAX);
     uint8_t island[TOPO_GPUS_MAX];
     assert(topo_islands(&first, island) <= first.gpus_len);
     struct strbuf out = {0};
@@ -24,7 +25,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     rc = topo_parse(strbuf_str(&out), out.len, &second, &e);
     assert(rc == 0 && second.devices_len == first.devices_len);
     for (uint32_t i = 0; i < first.devices_len; i++)
-        assert(memcmp(first.link[i], second.link[i], first.devices_len * sizeof first.link[i][0]) == 0);
+        assert(memcmp(first.link[i], second.link[i], first.devices_len * sizeof first.link[i][0]) ==
+               0);
     strbuf_done(&out);
     return 0;
 }

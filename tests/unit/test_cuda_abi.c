@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Our declarations of the CUDA ABI against those of an installed toolkit: every number and size is equal. */
+/* Our declarations of the CUDA ABI against those of an installed toolkit: every number and size is
+ * equal. */
 #include "test.h"
 
 #include "abi/cuda_abi.h"

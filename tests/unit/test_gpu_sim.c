@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Discovery, topology and telemetry on simulated cards, through the NVML code that real cards go through; and what
- * happens when the library or the state file is not as it should be. REQ: E1, REQ: H3
+ * Discovery, topology and telemetry on simulated cards, through the NVML code that real cards go
+ * through; and what happens when the library or the state file is not as it should be. REQ: E1,
+ * REQ: H3
  */
 #include "test.h"
 
@@ -17,7 +18,8 @@
 
 static struct gpu_inventory inv;
 static struct preset preset;
-static const char *const presets[] = {"dgx-a100", "dgx-h100", "hgx-h200", "hgx-b200", "4xl40s", "2xt4", "mixed"};
+static const char *const presets[] = {"dgx-a100", "dgx-h100", "hgx-h200", "hgx-b200",
+                                      "4xl40s",   "2xt4",     "mixed"};
 
 static void open_nvml(struct nvml *n)
 {
@@ -106,7 +108,8 @@ static void test_islands(void **state)
 }
 
 /* The process's entry on a card, or NULL. */
-static const struct telemetry_process *process_on(const struct telemetry *t, uint32_t gpu, pid_t pid)
+static const struct telemetry_process *process_on(const struct telemetry *t, uint32_t gpu,
+                                                  pid_t pid)
 {
     for (size_t i = 0; i < t->processes_len; i++)
         if (t->processes[i].gpu == gpu && t->processes[i].pid == (uint32_t)pid)
@@ -114,8 +117,10 @@ static const struct telemetry_process *process_on(const struct telemetry *t, uin
     return NULL;
 }
 
-/* Samples until the process is busy on the card at this share (the window must fill), for at most ten seconds. */
-static void await_load(const struct nvml *n, struct telemetry *t, uint32_t gpu, pid_t pid, int sm_pct)
+/* Samples until the process is busy on the card at this share (the window must fill), for at most
+ * ten seconds. */
+static void await_load(const struct nvml *n, struct telemetry *t, uint32_t gpu, pid_t pid,
+                       int sm_pct)
 {
     for (int i = 0; i < 1000; i++) {
         assert_int_equal(telemetry_sample(n, &inv, t, NULL), 0);
@@ -127,7 +132,8 @@ static void await_load(const struct nvml *n, struct telemetry *t, uint32_t gpu, 
     fail_msg("the load did not show");
 }
 
-/* REQ: E1. A process's load shows on its card, for it and in total, and is gone with the process at once. */
+/* REQ: E1. A process's load shows on its card, for it and in total, and is gone with the process at
+ * once. */
 static void test_load(void **state)
 {
     (void)state;
@@ -145,7 +151,8 @@ static void test_load(void **state)
     assert_non_null(strstr(t.source, "simulated"));
 
     pid_t one = sim_spawn((const char *[]){"--gpu", "1", "--sm", "50", "--mem", "4GiB", NULL});
-    pid_t two = sim_spawn((const char *[]){"--gpu", inv.gpus[1].uuid, "--sm", "30", "--mem", "1G", NULL});
+    pid_t two =
+        sim_spawn((const char *[]){"--gpu", inv.gpus[1].uuid, "--sm", "30", "--mem", "1G", NULL});
     await_load(&n, &t, 1, one, 50);
     await_load(&n, &t, 1, two, 30);
     assert_int_equal(t.processes_len, 2);
@@ -198,7 +205,8 @@ static void test_zombie(void **state)
     sim_end(&f);
 }
 
-/* More processes than one list is asked for at first, and the daemon's restart keeps their loads. */
+/* More processes than one list is asked for at first, and the daemon's restart keeps their loads.
+ */
 static void test_many_and_kept(void **state)
 {
     (void)state;
@@ -233,7 +241,8 @@ static void test_many_and_kept(void **state)
     sim_end(&f);
 }
 
-/* The program holds the load while a command runs, passes on its status, and refuses what it can't read. */
+/* The program holds the load while a command runs, passes on its status, and refuses what it can't
+ * read. */
 static void test_simload(void **state)
 {
     (void)state;
@@ -390,7 +399,8 @@ static void test_setup_errors(void **state)
     assert_non_null(strstr(e.text, "line "));
 }
 
-/* Garbage in the part that changes: figures may be nonsense, within bounds, and nothing else happens. */
+/* Garbage in the part that changes: figures may be nonsense, within bounds, and nothing else
+ * happens. */
 static void test_garbage_slots(void **state)
 {
     (void)state;
@@ -404,7 +414,8 @@ static void test_garbage_slots(void **state)
     memset(&slot, 0xff, sizeof(slot));
     slot.pid = (uint32_t)getpid();
     uint32_t high = 400;
-    off_t card = (off_t)sizeof(struct simgpu_header), slots = card + 2 * (off_t)sizeof(struct simgpu_card);
+    off_t card = (off_t)sizeof(struct simgpu_header),
+          slots = card + 2 * (off_t)sizeof(struct simgpu_card);
     overwrite(f.state, card + (off_t)offsetof(struct simgpu_card, slots_high), &high, sizeof(high));
     for (int i = 0; i < 400; i++)
         overwrite(f.state, slots + i * (off_t)sizeof(slot), &slot, sizeof(slot));

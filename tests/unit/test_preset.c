@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Presets: those that ship are sound and are what they claim; bad ones are refused with the line and the reason. */
+/* Presets: those that ship are sound and are what they claim; bad ones are refused with the line
+ * and the reason. */
 #include "test.h"
 
 #include "base/mem.h"
@@ -32,9 +33,12 @@ static void test_shipped(void **state)
         uint32_t sms;
         unsigned nvlinks; /* between any two, 0: none */
     } cases[] = {
-        {"dgx-a100", 8, "NVIDIA A100-SXM4-80GB", 81920, 108, 12}, {"dgx-h100", 8, "NVIDIA H100 80GB HBM3", 81559, 132, 18},
-        {"hgx-h200", 8, "NVIDIA H200", 143771, 132, 18},          {"hgx-b200", 8, "NVIDIA B200", 183359, 148, 18},
-        {"4xl40s", 4, "NVIDIA L40S", 46068, 142, 0},              {"2xt4", 2, "Tesla T4", 15360, 40, 0},
+        {"dgx-a100", 8, "NVIDIA A100-SXM4-80GB", 81920, 108, 12},
+        {"dgx-h100", 8, "NVIDIA H100 80GB HBM3", 81559, 132, 18},
+        {"hgx-h200", 8, "NVIDIA H200", 143771, 132, 18},
+        {"hgx-b200", 8, "NVIDIA B200", 183359, 148, 18},
+        {"4xl40s", 4, "NVIDIA L40S", 46068, 142, 0},
+        {"2xt4", 2, "Tesla T4", 15360, 40, 0},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         load(cases[i].name);
@@ -113,7 +117,8 @@ static const struct change changes[] = {
     {"  GPU1: SYS  X", "  GPU1: X    X", "diagonal"},
     {"  GPU1: SYS  X", "  GPU1: SYS  X\n  GPU1: SYS  X", "twice"},
     {"  GPU1: SYS  X", "  GPU1: SYS  X\n  GPU9: SYS  X", "no device"},
-    {"  GPU0: X    SYS\n  GPU1: SYS  X", "  GPU0: X    NV2\n  GPU1: NV2  X", "2 NVLinks, but the model t4 has 0"},
+    {"  GPU0: X    SYS\n  GPU1: SYS  X", "  GPU0: X    NV2\n  GPU1: NV2  X",
+     "2 NVLinks, but the model t4 has 0"},
     {"links:", "links:\n  GPU0 X SYS", "key: value"},
     {"links:", "host:", "twice"},
 };
@@ -131,7 +136,8 @@ static void test_refused(void **state)
         if (!at)
             fail_msg("case %zu: \"%s\" is not in the preset", i, c->from);
         char *text = malloc(len + 256);
-        int n = snprintf(text, len + 256, "%.*s%s%s", (int)(at - good), good, c->to, at + strlen(c->from));
+        int n = snprintf(text, len + 256, "%.*s%s%s", (int)(at - good), good, c->to,
+                         at + strlen(c->from));
         memset(&p, 0x5a, sizeof(p));
         int rc = preset_parse(text, (size_t)n, &p, &e);
         free(text);
@@ -196,8 +202,9 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shipped),   cmocka_unit_test(test_uuids),   cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_truncated), cmocka_unit_test(test_hostile), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_shipped), cmocka_unit_test(test_uuids),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_hostile), cmocka_unit_test(test_no_memory),
     };
     return test_run("preset", tests);
 }

@@ -26,14 +26,15 @@ static void test_new_driver(void **state)
 {
     (void)state;
     struct err e = {0};
-    assert_int_equal(parse("$ nvidia-smi topo -m\n"
-                           "\t\033[4mGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\033[0m\n"
-                           "GPU0\t X \tNV18\tPIX\t0-55,112-167\t0\t\tN/A\n"
-                           "GPU1\tNV18\t X \tSYS\t56-111,168-223\t1\t\tN/A\n"
-                           "NIC0\tPIX\tSYS\t X \t\t\t\t\n"
-                           "\nLegend:\n\n  X    = Self\n\nNIC Legend:\n\n  NIC0: mlx5_0\n",
-                           &e),
-                     0);
+    assert_int_equal(
+        parse("$ nvidia-smi topo -m\n"
+              "\t\033[4mGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\033[0m\n"
+              "GPU0\t X \tNV18\tPIX\t0-55,112-167\t0\t\tN/A\n"
+              "GPU1\tNV18\t X \tSYS\t56-111,168-223\t1\t\tN/A\n"
+              "NIC0\tPIX\tSYS\t X \t\t\t\t\n"
+              "\nLegend:\n\n  X    = Self\n\nNIC Legend:\n\n  NIC0: mlx5_0\n",
+              &e),
+        0);
     assert_int_equal(t.gpus_len, 2);
     assert_int_equal(t.devices_len, 3);
     assert_cell(0, 1, TOPO_NVLINK, 18);
@@ -139,7 +140,9 @@ static void test_round_trip(void **state)
     topo_init(&a, 4, 2);
     for (uint32_t i = 0; i < 6; i++)
         for (uint32_t j = 0; j < i; j++)
-            topo_set(&a, i, j, (struct topo_link){(uint8_t)(i < 2 ? TOPO_NVLINK : TOPO_PIX + (i + j) % 5), i < 2 ? 4 : 0});
+            topo_set(&a, i, j,
+                     (struct topo_link){(uint8_t)(i < 2 ? TOPO_NVLINK : TOPO_PIX + (i + j) % 5),
+                                        i < 2 ? 4 : 0});
     for (uint32_t i = 0; i < 4; i++) {
         snprintf(a.dev[i].cpus, sizeof(a.dev[i].cpus), "%u-%u", i * 8, i * 8 + 7);
         snprintf(a.dev[i].numa, sizeof(a.dev[i].numa), "%u", i / 2);
@@ -172,7 +175,8 @@ static void test_islands(void **state)
     assert_int_equal(topo_islands(&a, island), 4);
     assert_int_equal(island[0], island[1]);
     assert_int_equal(island[7], 3);
-    /* The cube mesh of eight: two quads, each joined with its opposite; an island is a quad, not all. */
+    /* The cube mesh of eight: two quads, each joined with its opposite; an island is a quad, not
+     * all. */
     topo_init(&a, 8, 0);
     for (uint32_t q = 0; q < 8; q += 4)
         for (uint32_t i = 0; i < 4; i++)
@@ -209,13 +213,20 @@ static void test_short_model(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
-        {"NVIDIA A100-SXM4-80GB", "A100-80GB"}, {"NVIDIA A100 80GB PCIe", "A100-80GB"},
-        {"NVIDIA H100 80GB HBM3", "H100-80GB"}, {"NVIDIA H200", "H200"},
-        {"NVIDIA B200", "B200"},                {"NVIDIA L40S", "L40S"},
-        {"Tesla T4", "T4"},                     {"Tesla V100-SXM2-32GB", "V100-32GB"},
-        {"NVIDIA H100 NVL", "H100-NVL"},        {"NVIDIA GeForce RTX 4090", "RTX-4090"},
-        {"Quadro RTX 8000", "RTX-8000"},        {"NVIDIA", "GPU"},
-        {"", "GPU"},                            {"A\xc3\xa4|B", "A---B"},
+        {"NVIDIA A100-SXM4-80GB", "A100-80GB"},
+        {"NVIDIA A100 80GB PCIe", "A100-80GB"},
+        {"NVIDIA H100 80GB HBM3", "H100-80GB"},
+        {"NVIDIA H200", "H200"},
+        {"NVIDIA B200", "B200"},
+        {"NVIDIA L40S", "L40S"},
+        {"Tesla T4", "T4"},
+        {"Tesla V100-SXM2-32GB", "V100-32GB"},
+        {"NVIDIA H100 NVL", "H100-NVL"},
+        {"NVIDIA GeForce RTX 4090", "RTX-4090"},
+        {"Quadro RTX 8000", "RTX-8000"},
+        {"NVIDIA", "GPU"},
+        {"", "GPU"},
+        {"A\xc3\xa4|B", "A---B"},
     };
     char out[INVENTORY_MODEL_SIZE];
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
