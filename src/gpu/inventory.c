@@ -115,26 +115,26 @@ static nvmlReturn_t read_memory(const struct scan *s, uint32_t i, struct invento
 static int read_necessary(struct scan *s, uint32_t i, struct inventory_gpu *g, struct err *e)
 {
     char uuid[NVML_DEVICE_UUID_V2_BUFFER_SIZE] = "", name[NVML_DEVICE_NAME_V2_BUFFER_SIZE] = "";
-    nvmlReturn_t rc = s->n->handle_by_index(i, &s->dev[i]);
+    nvmlReturn_t rc = s->n->handle_by_index(g->index, &s->dev[i]);
     if (rc != NVML_SUCCESS)
-        return call_error(s, i, "handle", rc, e);
+        return call_error(s, g->index, "handle", rc, e);
     rc = s->n->uuid(s->dev[i], uuid, sizeof(uuid));
     tidy_text(uuid, sizeof(uuid));
     if (rc != NVML_SUCCESS)
-        return call_error(s, i, "UUID", rc, e);
+        return call_error(s, g->index, "UUID", rc, e);
     if (!*uuid || strlen(uuid) >= sizeof(g->uuid))
-        return err_set(e, -EIO, "NVML: card %u: UUID \"%.60s\": 1 to 47 characters are expected", i,
-                       uuid);
+        return err_set(e, -EIO, "NVML: card %u: UUID \"%.60s\": 1 to 47 characters are expected",
+                       g->index, uuid);
     memcpy(g->uuid, uuid, strlen(uuid) + 1);
     rc = s->n->name(s->dev[i], name, sizeof(name));
     if (rc != NVML_SUCCESS)
-        return call_error(s, i, "name", rc, e);
+        return call_error(s, g->index, "name", rc, e);
     tidy_text(name, sizeof(name));
     memcpy(g->name, name, sizeof(g->name));
     gpu_short_model(g->name, g->model);
     rc = read_memory(s, i, g);
     if (rc != NVML_SUCCESS)
-        return call_error(s, i, "memory", rc, e);
+        return call_error(s, g->index, "memory", rc, e);
     return 0;
 }
 
@@ -287,7 +287,7 @@ static void add_simulated_nics(struct gpu_inventory *inv)
         return;
     const struct simgpu_header *h = (const struct simgpu_header *)(void *)file;
     if (memcmp(h->magic, SIMGPU_MAGIC, sizeof(h->magic)) != 0 || h->version != SIMGPU_VERSION ||
-        h->cards_len != inv->gpus_len || h->nics_len > SIMGPU_NICS_MAX)
+        h->cards_len != inv->gpus_len + inv->left_out || h->nics_len > SIMGPU_NICS_MAX)
         return;
     struct topo *t = &inv->topo;
     for (uint32_t i = 0; i < h->nics_len; i++) {
@@ -297,7 +297,7 @@ static void add_simulated_nics(struct gpu_inventory *inv)
                  h->nics[i].name);
         t->link[row][row] = (struct topo_link){TOPO_SELF, 0};
         for (uint32_t j = 0; j < row; j++) {
-            uint8_t cls = j < inv->gpus_len ? h->nics[i].link_card[j]
+            uint8_t cls = j < inv->gpus_len ? h->nics[i].link_card[inv->gpus[j].index]
                                             : h->nics[i].link_nic[j - inv->gpus_len];
             topo_set(t, row, j, (struct topo_link){cls <= TOPO_SYS ? cls : TOPO_UNKNOWN, 0});
         }
@@ -316,18 +316,27 @@ static int scan_all(struct scan *s, struct err *e)
     if (count > TOPO_GPUS_MAX)
         return err_set(e, -E2BIG, "%u cards; at most %d in one machine are supported", count,
                        TOPO_GPUS_MAX);
-    inv->gpus_len = count;
-    topo_init(&inv->topo, count, 0);
     for (uint32_t i = 0; i < count; i++) {
-        struct inventory_gpu *g = &inv->gpus[i];
+        struct err why = {0};
+        uint32_t at = inv->gpus_len;
+        struct inventory_gpu *g = &inv->gpus[at];
+        memset(g, 0, sizeof(*g));
         g->index = i;
-        int err = read_necessary(s, i, g, e);
-        if (err != 0)
-            return err;
-        read_optional(s, i, g);
-        read_affinity(s, i, g);
+        if (read_necessary(s, at, g, &why) == 0)
+            inv->gpus_len++;
+        else if (inv->left_out++ == 0)
+            memcpy(inv->left_out_why, why.text, sizeof(inv->left_out_why) - 1);
     }
-    for (uint32_t i = 0; i < count; i++)
+    if (inv->gpus_len == 0)
+        return err_set(e, -EIO, "%s", inv->left_out_why);
+    topo_init(&inv->topo, inv->gpus_len, 0);
+    for (uint32_t i = 0; i < inv->gpus_len; i++) {
+        struct topo_device *row = &inv->topo.dev[i];
+        snprintf(row->name, sizeof(row->name), "GPU%u", inv->gpus[i].index);
+        read_optional(s, i, &inv->gpus[i]);
+        read_affinity(s, i, &inv->gpus[i]);
+    }
+    for (uint32_t i = 0; i < inv->gpus_len; i++)
         read_links(s, i);
     fill_matrix(s);
     return 0;

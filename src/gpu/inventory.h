@@ -38,14 +38,17 @@ struct gpu_inventory {
     uint32_t cuda_version; /* 12040 for 12.4; 0 unknown */
     bool simulated;
     uint32_t gpus_len;
-    struct inventory_gpu gpus[TOPO_GPUS_MAX];
-    struct topo topo; /* gpus_len cards; network cards of a simulated machine too */
+    struct inventory_gpu gpus[TOPO_GPUS_MAX]; /* by index; those left out have none */
+    uint32_t left_out;      /* cards that could not be read (fell off the bus, ...) */
+    char left_out_why[128]; /* what the first of them said; "" when there is none */
+    struct topo topo;       /* gpus_len cards; network cards of a simulated machine too */
 };
 
 /*
- * Asks an open NVML. -ENODEV when there is no card, -E2BIG for more than 16, -EIO with the card and
- * the call when one that is necessary fails. `ret` is large: not for the stack. It is untouched on
- * failure.
+ * Asks an open NVML. A card that does not answer a call that is necessary is left out, so that one
+ * broken card does not take the others along. -ENODEV when there is no card, -E2BIG for more than
+ * 16, -EIO with the card and the call when none can be read. `ret` is large: not for the stack. It
+ * is untouched on failure.
  */
 int inventory_read(const struct nvml *n, struct gpu_inventory *ret, struct err *e);
 

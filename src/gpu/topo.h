@@ -48,7 +48,7 @@ struct topo_device {
     char gpu_numa[TOPO_NAME_SIZE]; /* "N/A" where a card's memory is no NUMA node */
 };
 
-/* The cards come first, GPU0 .. GPUn-1. */
+/* The cards come first: GPU0, GPU1, ...; a number may be missing (a card that fell off the bus). */
 struct topo {
     uint32_t gpus_len;
     uint32_t devices_len; /* cards and network cards */

@@ -101,11 +101,13 @@ static bool name_ok(const char *name)
     return n > 0 && n < TOPO_NAME_SIZE && !name[n];
 }
 
-static bool is_gpu(const char *name, uint32_t number)
+/* The number in "GPU12"; -1 for any other text. */
+static int gpu_number(const char *name)
 {
-    char expected[16];
-    snprintf(expected, sizeof(expected), "GPU%u", number);
-    return strcmp(name, expected) == 0;
+    size_t digits = strncmp(name, "GPU", 3) == 0 ? strspn(name + 3, "0123456789") : 0;
+    if (digits < 1 || digits > 2 || name[3 + digits] || (digits == 2 && name[3] == '0'))
+        return -1;
+    return digits == 1 ? name[3] - '0' : (name[3] - '0') * 10 + (name[4] - '0');
 }
 
 /* The words behind the devices: pairs "CPU Affinity", "NUMA Affinity", then "GPU NUMA ID". From
@@ -134,9 +136,11 @@ static int header_columns(const struct reader *r, unsigned i, struct topo *t)
 static int parse_header(const struct reader *r, struct topo *t, struct err *e)
 {
     unsigned i = 0;
+    int last = -1;
     for (; i < r->tokens_len && strcmp(r->token[i], "CPU") != 0; i++) {
         const char *name = r->token[i];
-        bool gpu = is_gpu(name, t->devices_len);
+        int number = gpu_number(name);
+        bool gpu = number > last && t->gpus_len == t->devices_len;
         if (!name_ok(name))
             return line_error(
                 r, e,
@@ -148,8 +152,10 @@ static int parse_header(const struct reader *r, struct topo *t, struct err *e)
         if (strncmp(name, "GPU", 3) == 0 && !gpu)
             return line_error(r, e,
                               "cards must be GPU0, GPU1, ... in order, before all other devices");
-        if (gpu)
+        if (gpu) {
             t->gpus_len++;
+            last = number;
+        }
         for (uint32_t j = 0; j < t->devices_len; j++)
             if (strcmp(t->dev[j].name, name) == 0)
                 return line_error(r, e, "a device is named twice in the header");
@@ -266,7 +272,7 @@ static int find_header(struct reader *r, struct topo *t, struct err *e)
     while ((rc = next_line(r)) == 0) {
         if (split(r) != 0)
             continue;
-        if (r->indented && r->tokens_len > 0 && is_gpu(r->token[0], 0))
+        if (r->indented && r->tokens_len > 0 && gpu_number(r->token[0]) >= 0)
             return parse_header(r, t, e);
     }
     if (rc == -EINVAL)

@@ -388,6 +388,52 @@ static void test_bad_state_file(void **state)
     sim_end(&f);
 }
 
+/* A card that fell off the bus: the others are there under their numbers; in use it is said to be
+ * lost. */
+static void test_lost_card(void **state)
+{
+    (void)state;
+    struct sim_fixture f;
+    struct nvml n;
+    struct err e = {0};
+    struct telemetry t = {0};
+    uint32_t failed = 1;
+    off_t cards = (off_t)sizeof(struct simgpu_header);
+    off_t at = (off_t)offsetof(struct simgpu_card, failed);
+    sim_begin(&f, "dgx-a100");
+    open_nvml(&n);
+    assert_int_equal(inventory_read(&n, &inv, NULL), 0);
+    assert_int_equal(inv.left_out, 0);
+    overwrite(f.state, cards + 3 * (off_t)sizeof(struct simgpu_card) + at, &failed, sizeof(failed));
+    assert_int_equal(telemetry_sample(&n, &inv, &t, NULL), 0);
+    assert_true(t.gpus[3].lost);
+    assert_int_equal(t.gpus[3].util_pct, TELEMETRY_NONE);
+    assert_false(t.gpus[4].lost);
+    assert_int_equal(inventory_read(&n, &inv, NULL), 0);
+    assert_int_equal(inv.gpus_len, 7);
+    assert_int_equal(inv.left_out, 1);
+    assert_non_null(strstr(inv.left_out_why, "card 3"));
+    assert_int_equal(inv.gpus[3].index, 4);
+    assert_string_equal(inv.topo.dev[3].name, "GPU4");
+    assert_int_equal(inv.topo.link[3][2].nvlinks, 12);
+    assert_int_equal(inv.topo.devices_len, 17);
+    assert_int_equal(inv.topo.link[3][7 + 4].cls, TOPO_PXB); /* GPU4 and NIC4 */
+    struct strbuf text = {0};
+    static struct topo again;
+    topo_format(&inv.topo, &text);
+    assert_int_equal(topo_parse(text.data, text.len, &again, NULL), 0);
+    assert_string_equal(again.dev[6].name, "GPU7");
+    strbuf_done(&text);
+    for (int i = 0; i < 8; i++)
+        overwrite(f.state, cards + i * (off_t)sizeof(struct simgpu_card) + at, &failed,
+                  sizeof(failed));
+    assert_int_equal(inventory_read(&n, &inv, &e), -EIO);
+    assert_non_null(strstr(e.text, "card 0"));
+    telemetry_done(&t);
+    nvml_close(&n);
+    sim_end(&f);
+}
+
 static void test_setup_errors(void **state)
 {
     (void)state;
@@ -468,7 +514,8 @@ int main(void)
         cmocka_unit_test(test_many_and_kept),  cmocka_unit_test(test_simload),
         cmocka_unit_test(test_no_library),     cmocka_unit_test(test_old_library),
         cmocka_unit_test(test_bad_state_file), cmocka_unit_test(test_setup_errors),
-        cmocka_unit_test(test_garbage_slots),  cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_lost_card),      cmocka_unit_test(test_garbage_slots),
+        cmocka_unit_test(test_no_memory),
     };
     return test_run("gpu_sim", tests);
 }
