@@ -71,12 +71,6 @@ int ledger_try_take(struct ledger *l, struct payer p, const struct grant *grants
 void ledger_give(struct ledger *l, struct payer p, const struct grant *grants, size_t len);
 
 /*
- * The node's part of giving back, for hypothetical copies of a node ("what if this job ended"): touches neither the
- * accounts nor the change log.
- */
-void ledger_node_give(struct node *n, const struct grant *g);
-
-/*
  * The same on one node alone and without accounts, for hypotheses on a copy of a node. The real nodes change
  * through ledger_take() and ledger_give() only.
  */

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * spread: the node that has the most left.
+ *
+ * Overview: the mirror of binpack. A share goes to the card with the most free; the workers of a
+ * gang are placed one by one, so that they land on different machines as long as these are equally
+ * free. Example: four workers of one card each on four idle machines get one machine each.
+ *
+ * Typical use: few jobs on many cards (heat, memory bandwidth and host memory to themselves),
+ * services that should survive the loss of a machine. It scatters: large jobs find no free machine
+ * soon. A job may ask for it alone with
+ * `--strategy spread` on a cluster that packs.
+ *
+ * Production ready? Yes.
+ */
+#include "core/cards.h"
+#include "core/strategy.h"
+#include "core/strategies/strategies.h"
+
+/* The card of `in->cards` with the most free; lowest number on ties. */
+static uint32_t emptiest_card(const struct score_in *in)
+{
+    uint32_t best = in->cards & -in->cards;
+    for (uint32_t rest = in->cards; rest != 0; rest &= rest - 1) {
+        uint32_t bit = rest & -rest;
+        if (frag_card_free(&in->node->gpus[__builtin_ctz(bit)]) >
+            frag_card_free(&in->node->gpus[__builtin_ctz(best)]))
+            best = bit;
+    }
+    return best;
+}
+
+static int64_t score(const struct score_in *in, uint32_t *ret_mask)
+{
+    const struct node *n = in->node;
+    const struct place_req *r = in->req;
+    uint32_t free_milli = n->gpus_milli_free;
+    *ret_mask = 0;
+    if (r->gpus > 0) {
+        *ret_mask = cards_pick(n, in->cards, r->gpus);
+        free_milli -= r->gpus * GPU_MILLI;
+    } else if (r->share_milli > 0) {
+        *ret_mask = emptiest_card(in);
+        free_milli -= r->share_milli;
+    }
+    int64_t left = 0;
+    if (n->cpu_milli > 0)
+        left += (int64_t)(n->free_cpu_milli - r->cpu_milli) * 500000 / n->cpu_milli;
+    if (n->gpus_len > 0)
+        left += (int64_t)free_milli * 500000 / (n->gpus_len * GPU_MILLI);
+    return left;
+}
+
+const struct strategy strategy_spread = {
+    .name = "spread",
+    .summary = "emptiest node first, emptiest card for a share",
+    .score = score,
+};

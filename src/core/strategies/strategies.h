@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The production strategies, and what they share. One file each; the table is in table.c. */
+#ifndef REMUDA_CORE_STRATEGIES_STRATEGIES_H
+#define REMUDA_CORE_STRATEGIES_STRATEGIES_H
+
+#include "core/strategy.h"
+
+extern const struct strategy strategy_binpack;
+extern const struct strategy strategy_remuda;
+extern const struct strategy strategy_spread;
+
+/* The card of `in->cards` with the least free; lowest number on ties. There must be one. */
+uint32_t strategy_tightest_card(const struct score_in *in);
+
+#endif
