@@ -9,7 +9,9 @@
 #include "tests/sim_fixture.h"
 
 #include "abi/cuda_abi.h"
+#include "base/mem.h"
 #include "base/rng.h"
+#include "base/sys/file.h"
 #include "gpu/preset.h"
 #include "gpu/telemetry.h"
 
@@ -609,6 +611,55 @@ static void body_neighbour(void)
     OK(cuMemGetInfo_v2(&available, &total));
 }
 
+/* What the state file says this process did on card 0, in permille x microseconds. */
+static uint64_t recorded_work(void)
+{
+    char *file = NULL;
+    size_t len;
+    CHECK(file_read(getenv(SIMGPU_ENV), simgpu_file_bytes(SIMGPU_CARDS_MAX), &file, &len, NULL) ==
+          0);
+    const struct simgpu_slot *slots = simgpu_slots_at(file, 2, 0);
+    uint64_t total = 0;
+    for (int i = 0; i < SIMGPU_SLOTS; i++)
+        if (slots[i].pid == (uint32_t)getpid())
+            total += slots[i].busy_total;
+    mem_free(file);
+    return total;
+}
+
+/* Thousands of small kernels of different loads: the account of the work done is that of the
+ * kernels. */
+static void body_account(void)
+{
+    static const char text[] = "remuda-kernels 1\n"
+                               "kernel a time-us 37 sm 100\nkernel b time-us 53 sm 30\n";
+    CUmodule m;
+    CUfunction f[2];
+    uint64_t work = 0;
+    use_device(0);
+    OK(cuModuleLoadData(&m, text));
+    OK(cuModuleGetFunction(&f[0], m, "a"));
+    OK(cuModuleGetFunction(&f[1], m, "b"));
+    for (int i = 0; i < 6000; i++) {
+        int which = i % 3 == 0;
+        OK(launch(f[which], 1, NULL));
+        work += which ? 53 * 300 : 37 * 1000;
+        if (i % 100 == 0)
+            OK(cuCtxSynchronize());
+    }
+    OK(cuCtxSynchronize());
+    /* The next launch moves what has passed into the account. */
+    OK(launch(f[0], 1, NULL));
+    uint64_t done = recorded_work();
+    CHECK(done > work - work / 200 && done < work + work / 200);
+}
+
+static void test_account(void **state)
+{
+    (void)state;
+    scenario("2xt4", NULL, false, body_account);
+}
+
 static void test_neighbour(void **state)
 {
     (void)state;
@@ -803,21 +854,14 @@ int main(void)
 {
     shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_visible),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_heap),
-        cmocka_unit_test(test_two_processes),
-        cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_virtual_time),
-        cmocka_unit_test(test_default_stream),
-        cmocka_unit_test(test_telemetry),
-        cmocka_unit_test(test_neighbour),
-        cmocka_unit_test(test_fork),
-        cmocka_unit_test(test_contexts),
-        cmocka_unit_test(test_get_proc_address),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_no_cards),
+        cmocka_unit_test(test_devices),       cmocka_unit_test(test_visible),
+        cmocka_unit_test(test_memory),        cmocka_unit_test(test_heap),
+        cmocka_unit_test(test_two_processes), cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_virtual_time),  cmocka_unit_test(test_default_stream),
+        cmocka_unit_test(test_telemetry),     cmocka_unit_test(test_account),
+        cmocka_unit_test(test_neighbour),     cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_contexts),      cmocka_unit_test(test_get_proc_address),
+        cmocka_unit_test(test_threads),       cmocka_unit_test(test_no_cards),
     };
     return test_run("cuda_sim", tests);
 }
