@@ -14,10 +14,12 @@
 #include "base/sys/file.h"
 #include "base/units.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PRESET_LINE_MAX 1024
 
@@ -586,6 +588,65 @@ int preset_load(const char *path, struct preset *ret, struct err *e)
         return rc;
     rc = preset_parse(text, len, ret, e);
     return rc == 0 ? 0 : err_prefix(e, "%s", path);
+}
+
+/* The name of the first preset in the folder that comes after `last`, without ".yaml"; false at the
+ * end. */
+static bool next_name(DIR *dir, const char *last, char out[256])
+{
+    bool found = false;
+    rewinddir(dir);
+    for (const struct dirent *d; (d = readdir(dir)) != NULL;) {
+        size_t n = strlen(d->d_name);
+        if (n <= 5 || n >= 256 || strcmp(d->d_name + n - 5, ".yaml") != 0)
+            continue;
+        char name[256];
+        memcpy(name, d->d_name, n - 5);
+        name[n - 5] = 0;
+        if (strcmp(name, last) > 0 && (!found || strcmp(name, out) < 0)) {
+            memcpy(out, name, n - 4);
+            found = true;
+        }
+    }
+    return found;
+}
+
+static int not_found(const char *text, const char *folder, struct err *e)
+{
+    struct strbuf names = {0};
+    DIR *dir = opendir(folder);
+    char last[256] = "", name[256];
+    while (dir && next_name(dir, last, name)) {
+        strbuf_printf(&names, "%s%s", names.len ? ", " : "", name);
+        memcpy(last, name, sizeof(last));
+    }
+    if (dir)
+        closedir(dir);
+    int rc = err_set(e, -ENOENT, "no preset \"%.40s\"; %s%s", text,
+                     names.len ? "there are " : "none is installed in ",
+                     names.len ? strbuf_str(&names) : folder);
+    strbuf_done(&names);
+    return rc;
+}
+
+int preset_find(const char *text, const char *folder, char **ret, struct err *e)
+{
+    struct strbuf path = {0};
+    bool is_path = strchr(text, '/') != NULL;
+    if (is_path)
+        strbuf_puts(&path, text);
+    else
+        strbuf_printf(&path, "%s/%s.yaml", folder, text);
+    if (path.failed)
+        return err_set(e, -ENOMEM, "no memory");
+    if (access(strbuf_str(&path), F_OK) != 0) {
+        int rc = is_path ? err_set(e, -errno, "%s: %s", text, strerror(errno))
+                         : not_found(text, folder, e);
+        strbuf_done(&path);
+        return rc;
+    }
+    *ret = strbuf_take(&path);
+    return 0;
 }
 
 /* FNV-1a over the name seeds the generator; version and variant bits as a random UUID has them. */

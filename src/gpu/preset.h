@@ -70,6 +70,12 @@ struct preset {
 int preset_parse(const char *text, size_t len, struct preset *ret, struct err *e);
 /* The same for a file. Also the errno of reading it. */
 int preset_load(const char *path, struct preset *ret, struct err *e);
+/*
+ * The path of the preset that a person means: a text with a '/' is a path and taken as it is,
+ * anything else names `folder`/TEXT.yaml. *ret is the caller's (mem_free). -ENOENT when there is no
+ * such file, with the names that there are.
+ */
+int preset_find(const char *text, const char *folder, char **ret, struct err *e);
 /* The UUID of a card: the same for the same preset name and index. `out` of 48 bytes. */
 void preset_uuid(const char *preset_name, uint32_t index, char out[48]);
 

@@ -184,6 +184,25 @@ static void test_hostile(void **state)
     assert_true(strstr(e.text, "/dev/zero") != NULL);
 }
 
+static void test_find(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    char *path = NULL;
+    assert_int_equal(preset_find("2xt4", PRESETS_DIR, &path, &e), 0);
+    assert_string_equal(path, PRESETS_DIR "/2xt4.yaml");
+    mem_free(path);
+    assert_int_equal(preset_find(PRESETS_DIR "/mixed.yaml", "/nonexistent", &path, &e), 0);
+    assert_string_equal(path, PRESETS_DIR "/mixed.yaml");
+    mem_free(path);
+    assert_int_equal(preset_find("dgx-a10", PRESETS_DIR, &path, &e), -ENOENT);
+    assert_non_null(strstr(e.text, "there are 2xt4, 4xl40s, dgx-a100"));
+    assert_int_equal(preset_find("dgx-a100", "/nonexistent", &path, &e), -ENOENT);
+    assert_non_null(strstr(e.text, "/nonexistent"));
+    assert_int_equal(preset_find("./none.yaml", PRESETS_DIR, &path, &e), -ENOENT);
+    assert_non_null(strstr(e.text, "./none.yaml"));
+}
+
 static void test_no_memory(void **state)
 {
     (void)state;
@@ -202,9 +221,10 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shipped), cmocka_unit_test(test_uuids),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_hostile), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_shipped),   cmocka_unit_test(test_uuids),
+        cmocka_unit_test(test_refused),   cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_hostile),   cmocka_unit_test(test_find),
+        cmocka_unit_test(test_no_memory),
     };
     return test_run("preset", tests);
 }
