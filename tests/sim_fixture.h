@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -63,6 +64,7 @@ static inline pid_t sim_spawn(const char *const *words)
     char *argv[24] = {(char *)"remuda-simload"};
     for (int i = 0; words[i] && i < 22; i++)
         argv[i + 1] = (char *)(uintptr_t)words[i];
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nothing behind */
     execv(SIMLOAD, argv);
     _exit(126);
 }
