@@ -19,9 +19,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The openb experiment is a part of its own; a build without it says so. */
-extern int openb_main(int argc, char **argv) __attribute__((weak));
-
 #define RUNS_MAX  REPORT_RUNS_MAX
 #define NODES_MAX 1000000
 
@@ -376,12 +373,8 @@ static bool asks_openb(int argc, char **argv)
 
 int replay_main(int argc, char **argv)
 {
-    if (asks_openb(argc, argv)) {
-        if (openb_main)
-            return openb_main(argc, argv);
-        fputs("remuda replay: --openb is not part of this build\n", stderr);
-        return 2;
-    }
+    if (asks_openb(argc, argv))
+        return openb_main(argc, argv);
     struct request q = {0};
     struct err e = {0};
     int rc = parse(argc, argv, &q, &e);

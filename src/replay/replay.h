@@ -13,4 +13,7 @@
  */
 int replay_main(int argc, char **argv);
 
+/* The part of it for --openb DIR (openb_cli.c); the same conventions. */
+int openb_main(int argc, char **argv);
+
 #endif
