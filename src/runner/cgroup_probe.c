@@ -11,11 +11,13 @@
 #include "runner/cgroup_fs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define MOUNTINFO_MAX (4u << 20)
@@ -186,6 +188,45 @@ static void probe_v2(struct probe *pr)
         pr->why = r;
 }
 
+/* Whether a process may be moved into groups below `parent`: that takes rights on what lies above both as well. */
+static int try_entering(const char *parent)
+{
+    char leaf[CGROUP_PATH_SIZE + 16], procs[CGROUP_PATH_SIZE + 32];
+    (void)snprintf(leaf, sizeof leaf, "%s/probe", parent);
+    (void)snprintf(procs, sizeof procs, "%s/cgroup.procs", leaf);
+    if (mkdir(leaf, 0755) < 0 && errno != EEXIST)
+        return -errno;
+    pid_t pid = fork();
+    if (pid == 0) { /* only what is safe between fork and exec */
+        int fd = open(procs, O_WRONLY | O_CLOEXEC);
+        _exit(fd >= 0 && write(fd, "0", 1) == 1 ? 0 : errno > 0 && errno < 256 ? errno : EIO);
+    }
+    int status = 0, r = pid < 0 ? -errno : 0;
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (r == 0)
+        r = WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
+    (void)rmdir(leaf);
+    return r;
+}
+
+/* Takes back the roles whose places can't be entered; a place that can be serves for tracking too. */
+static void verify(struct probe *pr)
+{
+    struct cgroup_plan *p = pr->plan;
+    for (int i = 0; i < CGROUP_ROLES; i++) {
+        int r = p->role[i].version == CGROUP_NONE ? 0 : try_entering(p->role[i].parent);
+        if (r == 0)
+            continue;
+        pr->why = r;
+        (void)rmdir(p->role[i].parent);
+        p->role[i].version = CGROUP_NONE;
+        p->role[i].parent[0] = '\0';
+    }
+    for (int i = CGROUP_MEMORY; i < CGROUP_ROLES && p->role[CGROUP_TRACK].version == CGROUP_NONE; i++)
+        p->role[CGROUP_TRACK] = p->role[i];
+}
+
 static void write_note(struct probe *pr, const char *choice)
 {
     const struct cgroup_plan *p = pr->plan;
@@ -222,6 +263,7 @@ int cgroup_probe(const char *choice, const char *state_dir, struct cgroup_plan *
         for (unsigned i = 0; i < 4; i++)
             probe_v1(&pr, CGROUP_TRACK, trackers[i]);
     }
+    verify(&pr);
     write_note(&pr, choice);
     return 0;
 }

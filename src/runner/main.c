@@ -8,6 +8,7 @@
 
 #include "abi/runner.h"
 #include "base/mem.h"
+#include "base/sys/clock.h"
 #include "base/sys/file.h"
 #include "base/sys/log.h"
 
@@ -172,6 +173,17 @@ static int supervise(struct supervisor *s, struct err *e)
     return 0;
 }
 
+/* Who only looks whether the lock is held holds it for a moment: such a one is not a rival. */
+static int take_lock(int *ret_fd, struct err *e)
+{
+    int r = lock_file_take(RUNNER_FILE_LOCK, ret_fd, e);
+    for (int i = 0; i < 5 && r == -EWOULDBLOCK; i++) {
+        clock_sleep_ms(2);
+        r = lock_file_take(RUNNER_FILE_LOCK, ret_fd, e);
+    }
+    return r;
+}
+
 static void say_busy(void)
 {
     (void)send(RUNNER_CHANNEL_FD, "busy\n", 5, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -198,7 +210,7 @@ int main(int argc, char **argv)
         log_error("can't start", "folder=%s error=%s", log_quote(argv[1], quoted, 300), strerror(errno));
         return RUNNER_EXIT_SYSTEM;
     }
-    int r = lock_file_take(RUNNER_FILE_LOCK, &lock, &e);
+    int r = take_lock(&lock, &e);
     if (r == -EWOULDBLOCK || access(RUNNER_FILE_STATUS, F_OK) == 0 || access(RUNNER_FILE_VOID, F_OK) == 0) {
         say_busy();
         return RUNNER_EXIT_BUSY;

@@ -323,19 +323,26 @@ static void the_environment_is_set(void **unused)
     conform_done(&c);
 }
 
-static void standard_descriptors_are_clean(void **unused)
+static void a_job_starts_clean(void **unused)
 {
     (void)unused;
     struct conform c;
+    struct conform_launch l;
     begin(&c);
-    const struct conform_event *x =
-        run_shell(&c, 1, "ls -l /proc/$$/fd | grep -c ' -> ' ; readlink /proc/$$/fd/0; umask; grep SigIgn /proc/$$/status;"
-                         "ps -o sid= -p $$ | tr -d ' ' | grep -qx $$ && echo leader; echo oops >&2");
+    const struct conform_event *x = run_shell(&c, 1, "readlink /proc/$$/fd/0; umask; grep SigIgn /proc/$$/status;"
+                                                     "ps -o sid= -p $$ | tr -d ' ' | grep -qx $$ && echo leader; echo oops >&2");
     assert_int_equal(x->ev.code, 0);
     CLEANUP_FREE char *out = output_of(&c, 1, 0, false);
     CLEANUP_FREE char *err = output_of(&c, 1, 0, true);
-    assert_string_equal(out, "3\n/dev/null\n0022\nSigIgn:\t0000000000000000\nleader\n");
+    assert_string_equal(out, "/dev/null\n0022\nSigIgn:\t0000000000000000\nleader\n");
     assert_string_equal(err, "oops\n");
+    char *argv[] = {(char *)"ls", (char *)"/proc/self/fd", NULL};
+    conform_prepare(&c, &l, 2, 1, 1, CONFORM_QUICK);
+    l.spec.argv = argv;
+    conform_start(&c, &l);
+    (void)conform_expect(&c, ENGINE_EXITED, 2, 1, 0, WAIT_MS);
+    CLEANUP_FREE char *fds = output_of(&c, 2, 0, false);
+    assert_string_equal(fds, "0\n1\n2\n3\n"); /* 3 is the folder that ls reads */
     conform_done(&c);
 }
 
@@ -942,7 +949,7 @@ int main(void)
         LOCAL_TEST(an_escaped_process_is_killed_without_cgroups),
         LOCAL_TEST(children_keep_the_grace_time),
         LOCAL_TEST(the_environment_is_set),
-        LOCAL_TEST(standard_descriptors_are_clean),
+        LOCAL_TEST(a_job_starts_clean),
         LOCAL_TEST(scripts_run_with_their_first_line),
         LOCAL_TEST(failed_starts_are_explained),
         LOCAL_TEST(a_daemon_of_root_runs_jobs_as_their_users),

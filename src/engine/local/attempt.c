@@ -28,6 +28,7 @@
 #define STATUS_BYTES_MAX (1u << 20)
 #define LOG_TAIL_MAX     (1u << 20)
 #define IN_BYTES_MAX     (1u << 20)
+#define RIVALS_MAX       5
 
 void attempt_path(const struct attempt *a, const char *file, char path[PATH_MAX])
 {
@@ -100,6 +101,7 @@ static bool obey(struct local *l, struct attempt *a, const char *line)
     } else if (strncmp(line, "exit ", 5) == 0 && runner_exit_parse(line + 5, &x) == 0) {
         note_exit(l, a, &x);
     } else if (strcmp(line, "busy") == 0) {
+        a->rivals++;
         begin_connecting(l, a);
         return false;
     }
@@ -316,6 +318,7 @@ bool attempt_resume(struct local *l, struct attempt *a)
     struct runner_status st = {0};
     char path[PATH_MAX];
     if (runner_lives(a)) {
+        a->rivals++; /* it may be a late one that finds itself void */
         begin_connecting(l, a);
         return true;
     }
@@ -364,6 +367,19 @@ static void why_not_started(const struct attempt *a, char out[RUNNER_DETAIL_SIZE
         (void)snprintf(out, RUNNER_DETAIL_SIZE, "remuda-runner: %.*s", (int)strcspn(found, "\"\n"), found);
 }
 
+/*
+ * Two runners of one attempt, one of them late from an earlier life of the daemon, may turn each other away: one has
+ * the lock, finds that it has been declared void and goes; the other found the lock held and has gone as well.
+ */
+static bool try_again(struct local *l, struct attempt *a)
+{
+    if (a->stray) { /* all the better */
+        become_ended(l, a);
+        return true;
+    }
+    return a->rivals > 0 && a->rivals <= RIVALS_MAX && launch_again(l, a, NULL) == 0;
+}
+
 static void step_checking(struct local *l, struct attempt *a)
 {
     char why[RUNNER_DETAIL_SIZE];
@@ -371,7 +387,7 @@ static void step_checking(struct local *l, struct attempt *a)
         begin_connecting(l, a);
         return;
     }
-    if (attempt_resume(l, a))
+    if (attempt_resume(l, a) || try_again(l, a))
         return;
     why_not_started(a, why);
     attempt_fail(l, a, RUNNER_LAUNCH_FAILED, why);

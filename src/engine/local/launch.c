@@ -168,16 +168,11 @@ void launch_reap(struct local *l)
     }
 }
 
-/* Writes the spec and starts a runner with a channel to us. */
-static int start(struct local *l, struct attempt *a, const struct strbuf *spec, struct err *e)
+int launch_again(struct local *l, struct attempt *a, struct err *e)
 {
     char path[PATH_MAX];
     attempt_path(a, RUNNER_FILE_VOID, path);
     (void)unlink(path);
-    attempt_path(a, RUNNER_FILE_SPEC, path);
-    int r = file_write_atomic(path, spec->data, spec->len, 0600, FILE_SYNC_NO, e);
-    if (r < 0)
-        return r;
     int fds[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0) {
         int code = -errno;
@@ -188,7 +183,7 @@ static int start(struct local *l, struct attempt *a, const struct strbuf *spec, 
         channel = fcntl(fds[1], F_DUPFD_CLOEXEC, RUNNER_CHANNEL_FD + 1);
         close(fds[1]);
     }
-    r = attempt_link(l, a, fds[0], e);
+    int r = attempt_link(l, a, fds[0], e);
     if (r == 0) {
         r = spawn(l, a, channel, e);
         if (r < 0)
@@ -196,6 +191,15 @@ static int start(struct local *l, struct attempt *a, const struct strbuf *spec, 
     }
     close(channel);
     return r;
+}
+
+/* Writes the spec and starts a runner with a channel to us. */
+static int start(struct local *l, struct attempt *a, const struct strbuf *spec, struct err *e)
+{
+    char path[PATH_MAX];
+    attempt_path(a, RUNNER_FILE_SPEC, path);
+    int r = file_write_atomic(path, spec->data, spec->len, 0600, FILE_SYNC_NO, e);
+    return r < 0 ? r : launch_again(l, a, e);
 }
 
 int launch_attempt(struct local *l, const struct engine_launch *launch, struct err *e)

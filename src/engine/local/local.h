@@ -45,6 +45,7 @@ struct attempt {
     enum phase phase;
     struct link *link;
     int64_t deadline_ms; /* monotonic, of PHASE_CONNECTING */
+    unsigned rivals;     /* runners of ours that found another one at work */
     int64_t term_ms;     /* grace of a terminate that could not be sent yet; -1: none */
     int64_t started_ms;  /* 0: not yet */
     char note[RUNNER_DETAIL_SIZE];
@@ -123,6 +124,8 @@ void attempt_step(struct local *l, struct attempt *a);
 
 /* launch.c */
 int launch_attempt(struct local *l, const struct engine_launch *launch, struct err *e);
+/* Starts a runner once more on the spec that lies there. */
+int launch_again(struct local *l, struct attempt *a, struct err *e);
 void launch_reap(struct local *l);
 
 /* recover.c */
