@@ -82,13 +82,18 @@ void request_problem(struct http_request *r, unsigned status, const char *code, 
     request_answer(r, status);
 }
 
-/* Errors about a field begin with its name: "gpus: ...". */
+/* Errors about a field begin with its name: "gpus: ...", those of a text with "config:LINE:COLUMN: " before it. */
 static void field_of(const struct err *e, char *out, size_t size)
 {
-    size_t len = strspn(e->text, "abcdefghijklmnopqrstuvwxyz_");
+    const char *text = e->text;
+    if (strncmp(text, "config:", 7) == 0) {
+        const char *name = strchr(text, ' ');
+        text = name == NULL ? text : name + 1;
+    }
+    size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyz_");
     out[0] = '\0';
-    if (len > 0 && len < size && e->text[len] == ':') {
-        memcpy(out, e->text, len);
+    if (len > 0 && len < size && text[len] == ':') {
+        memcpy(out, text, len);
         out[len] = '\0';
     }
 }
