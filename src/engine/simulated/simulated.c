@@ -530,8 +530,12 @@ static int restore(struct simulated *s, const struct engine_expected *x)
         return -ENOMEM;
     int64_t now = clock_wall_ms();
     a->started_ms = x->started_ms;
-    int rc = run_attempt(s, a, real_ms(s, l->spec), now > x->started_ms ? now - x->started_ms : 0);
-    if (rc == 0 && x->stopping)
+    int64_t lasts_ms = real_ms(s, l->spec);
+    int64_t already_ms = now > x->started_ms ? now - x->started_ms : 0;
+    int rc = run_attempt(s, a, lasts_ms, already_ms);
+    if (rc == 0 && already_ms >= lasts_ms)
+        end_attempt(s, a); /* while nobody looked: told before the reconcile is answered */
+    else if (rc == 0 && x->stopping)
         rc = stop_attempt(s, a, SIGTERM, l->grace_ms > 0 ? l->grace_ms : DEFAULT_GRACE_MS);
     if (rc != 0)
         drop(s, a);
