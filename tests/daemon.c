@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,6 +31,7 @@ void daemon_prepare(struct daemon *d, unsigned nodes)
     *d = (struct daemon){0};
     snprintf(d->state_dir, sizeof(d->state_dir), "/tmp/remuda-server-XXXXXX");
     assert_non_null(mkdtemp(d->state_dir));
+    assert_int_equal(chmod(d->state_dir, geteuid() == 0 ? 0755 : 0700), 0); /* as the daemon itself makes it */
     snprintf(d->cluster_file, sizeof(d->cluster_file), "%s/cluster.yaml", d->state_dir);
     int len = snprintf(text, sizeof(text), "nodes: [{name: n%%d, count: %u, preset: dgx-a100}]\n", nodes);
     assert_int_equal(file_write_atomic(d->cluster_file, text, (size_t)len, 0644, FILE_SYNC_NO, NULL), 0);
@@ -50,6 +52,12 @@ static void run_child(const struct daemon *d, int ready_fd)
         .listen = d->listen,
         .ready_fd = ready_fd,
     };
+    if (d->runner != NULL) {
+        o.engine = "local";
+        o.engine_options = (struct engine_options){.runner_path = d->runner};
+        o.simulated = false;
+        o.cards = "none";
+    }
     snprintf(log, sizeof(log), "%s/daemon.log", d->state_dir);
     log_open("remuda", LOG_LEVEL_INFO, log, NULL);
     if (d->full_after != 0) {

@@ -18,6 +18,7 @@ struct daemon {
     pid_t pid; /* 0: not running */
     const char *listen;      /* NULL: the Unix socket alone */
     const char *config_text; /* NULL: none */
+    const char *runner;      /* path of remuda-runner: the local engine with real processes; NULL: the simulated one */
     unsigned full_after;     /* limit on the size of files in KiB, 0: none (a disk that fills up) */
 };
 

@@ -32,10 +32,12 @@ struct logs_stream {
     struct http_request *request;
     struct logs_stream *next;
     struct logs_stream *prev;
-    char path[PATH_MAX];
+    char path[PATH_MAX]; /* "": there is no file yet */
     uint64_t job;
     uint32_t uid;     /* of the job */
     uint32_t attempt; /* followed */
+    uint32_t worker;
+    bool stderr_file;
     int fd;           /* -1: none open now */
     dev_t dev;
     ino_t ino;
@@ -97,11 +99,22 @@ static bool take_file(struct logs_stream *l, unsigned index)
     return true;
 }
 
+/* Asks the engine where the output is; false while there is none. */
+static bool find_path(struct logs_stream *l)
+{
+    struct engine *engine = l->server->engine;
+    return l->path[0] != '\0' ||
+           (engine != NULL && engine->ops->log_path(engine, l->job, l->attempt, l->worker, l->stderr_file, l->path,
+                                                    sizeof(l->path)) == 0);
+}
+
 /* The open file has been read to its end: opens the next newer one. False when it is the newest. */
 static bool next_file(struct logs_stream *l)
 {
     char name[PATH_MAX + 16];
     struct stat st;
+    if (!find_path(l))
+        return false;
     unsigned last = oldest(l);
     if (l->fd < 0)
         return take_file(l, last) || (last > 0 && take_file(l, 0));
@@ -169,10 +182,11 @@ void logs_poll(struct server *s)
         struct stat named;
         if (!l->suspended)
             continue;
+        bool found = find_path(l);
         bool same = l->fd >= 0 && fstat(l->fd, &mine) == 0 && stat(l->path, &named) == 0 &&
                     mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
         bool grown = same && mine.st_size > lseek(l->fd, 0, SEEK_CUR);
-        if (grown || (!same && access(l->path, F_OK) == 0) || job_over(l) || s->stopping) {
+        if (grown || (found && !same && access(l->path, F_OK) == 0) || job_over(l) || s->stopping) {
             l->suspended = false;
             MHD_resume_connection(l->request->conn);
         }
@@ -266,8 +280,7 @@ static void answer_empty(struct http_request *r)
     request_answer(r, 200);
 }
 
-static void begin(struct server *s, struct http_request *r, const struct wish *w, const char *path, uint32_t uid,
-                  bool ended)
+static void begin(struct server *s, struct http_request *r, const struct wish *w, uint32_t uid, bool ended)
 {
     struct logs_stream *l = mem_alloc(1, sizeof(*l));
     struct MHD_Response *response =
@@ -278,12 +291,12 @@ static void begin(struct server *s, struct http_request *r, const struct wish *w
         return;
     }
     *l = (struct logs_stream){.server = s, .request = r, .job = r->id, .uid = uid, .attempt = (uint32_t)w->attempt,
-                              .fd = -1, .follow = w->follow, .ended = ended, .next = s->logs};
-    snprintf(l->path, sizeof(l->path), "%s", path);
+                              .worker = (uint32_t)w->worker, .stderr_file = w->stderr_file, .fd = -1,
+                              .follow = w->follow, .ended = ended, .next = s->logs};
     if (s->logs != NULL)
         s->logs->prev = l;
     s->logs = l;
-    if (w->has_tail)
+    if (find_path(l) && w->has_tail)
         begin_at_tail(l, w->tail);
     MHD_add_response_header(response, "Content-Type", "text/plain; charset=utf-8");
     MHD_add_response_header(response, "Cache-Control", "no-store");
@@ -296,7 +309,6 @@ void call_logs(struct server *s, struct http_request *r)
     struct wish w = {0};
     uint32_t uid, attempt, workers;
     bool ended;
-    char path[PATH_MAX];
     if (!read_wish(r, &w))
         return;
     if (control_job_facts(s->control, r->id, &uid, &attempt, &workers, &ended) != 0) {
@@ -324,10 +336,5 @@ void call_logs(struct server *s, struct http_request *r)
         answer_empty(r);
         return;
     }
-    int rc = s->engine->ops->log_path(s->engine, r->id, (uint32_t)w.attempt, (uint32_t)w.worker, w.stderr_file, path,
-                                      sizeof(path));
-    if (rc != 0)
-        answer_empty(r); /* this engine keeps no output */
-    else
-        begin(s, r, &w, path, uid, ended);
+    begin(s, r, &w, uid, ended);
 }
