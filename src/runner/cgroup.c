@@ -121,9 +121,12 @@ void cgroup_release(const struct cgroup_plan *p)
     for (int i = 0; i < CGROUP_ROLES; i++) {
         if (!distinct(p, i))
             continue;
+        static const char *const leaves[] = {RUNNERS_LEAF, CGROUP_PROBE_LEAF};
         char path[PATH_MAX];
-        folder_of(p, i, RUNNERS_LEAF, CGROUP_ALL, path);
-        (void)rmdir(path);
+        for (int k = 0; k < 2; k++) {
+            folder_of(p, i, leaves[k], CGROUP_ALL, path);
+            (void)rmdir(path);
+        }
         (void)rmdir(p->role[i].parent);
     }
 }

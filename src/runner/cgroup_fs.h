@@ -7,6 +7,8 @@
 
 #include <sys/types.h>
 
+#define CGROUP_PROBE_LEAF "probe" /* below remuda-KEY, while it is tried out */
+
 /* Writes `text` to FOLDER/FILE in one write. 0 or -errno. */
 int cgfs_write(const char *folder, const char *file, const char *text);
 /* The first bytes of FOLDER/FILE, terminated. 0 or -errno. */

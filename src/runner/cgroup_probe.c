@@ -192,7 +192,7 @@ static void probe_v2(struct probe *pr)
 static int try_entering(const char *parent)
 {
     char leaf[CGROUP_PATH_SIZE + 16], procs[CGROUP_PATH_SIZE + 32];
-    (void)snprintf(leaf, sizeof leaf, "%s/probe", parent);
+    (void)snprintf(leaf, sizeof leaf, "%s/" CGROUP_PROBE_LEAF, parent);
     (void)snprintf(procs, sizeof procs, "%s/cgroup.procs", leaf);
     if (mkdir(leaf, 0755) < 0 && errno != EEXIST)
         return -errno;

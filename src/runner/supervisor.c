@@ -61,8 +61,9 @@ int supervisor_write_status(struct supervisor *s, const char *state, bool durabl
     struct strbuf text = {0};
     runner_status_write(&st, &text);
     int r = text.failed ? err_set(e, -ENOMEM, "no memory for the status")
-                        : file_write_atomic(RUNNER_FILE_STATUS, text.data, text.len, 0644,
-                                            durable ? FILE_SYNC_ALL : FILE_SYNC_NO, e);
+                        : file_write_atomic(RUNNER_FILE_STATUS, text.data, text.len, 0644, FILE_SYNC_NO, e);
+    if (r == 0 && durable) /* that it is there says that this attempt had a life; the words are for the living */
+        r = dir_sync(".", e);
     strbuf_done(&text);
     runner_status_done(&st);
     return r;

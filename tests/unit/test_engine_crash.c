@@ -234,6 +234,24 @@ static void check_nothing_is_left(void)
     }
 }
 
+/* What killed runners could not remove. */
+static void remove_groups(void)
+{
+    struct cgroup_plan plan;
+    char name[32];
+    assert_int_equal(cgroup_probe(cgroups, state, &plan, NULL), 0);
+    for (int i = 1; i <= JOBS; i++) {
+        (void)snprintf(name, sizeof name, "%d.1", i);
+        (void)cgroup_remove(&plan, name);
+    }
+    for (int i = 0; i < 50 && plan.role[CGROUP_TRACK].version != CGROUP_NONE; i++) {
+        cgroup_release(&plan);
+        if (access(plan.role[CGROUP_TRACK].parent, F_OK) < 0)
+            return;
+        clock_sleep_ms(20); /* the last runner is on its way out */
+    }
+}
+
 static void crash_round(uint64_t seed, const char *which, bool runners_too)
 {
     struct rng rng;
@@ -250,10 +268,7 @@ static void crash_round(uint64_t seed, const char *which, bool runners_too)
     check_began(runners_too);
     check_nothing_is_left();
     assert_int_equal(munmap(entries, JOBS * sizeof *entries), 0);
-    struct cgroup_plan plan;
-    clock_sleep_ms(100);
-    if (cgroup_probe(which, state, &plan, NULL) == 0)
-        cgroup_release(&plan);
+    remove_groups();
     for (int i = 0; i < 50 && dir_remove_tree(state, NULL) < 0; i++)
         clock_sleep_ms(20);
 }
