@@ -69,6 +69,8 @@ static int open_engine(struct server *s, struct err *e)
     o.state_dir = s->o->state_dir;
     o.cb = bridge_event;
     o.cb_arg = s;
+    if (o.default_duration_ms == 0)
+        o.default_duration_ms = control_config(s->control)->sim_duration_ms;
     int rc = strcmp(s->o->engine, "simulated") == 0 ? simulated_engine_open(&o, &s->engine, e)
                                                     : local_engine_open(&o, &s->engine, e);
     s->engine_open = rc == 0;
