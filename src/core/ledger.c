@@ -172,6 +172,30 @@ void ledger_take(struct ledger *l, struct payer p, const struct grant *grants, s
     charge(account(&l->queues, p.queue), &sum);
 }
 
+/* The form that node_take() asserts. */
+static bool well_formed(const struct grant *g)
+{
+    return g->milli <= GPU_MILLI && (g->milli > 0) == (g->gpu_mask != 0) &&
+           (g->milli == GPU_MILLI || __builtin_popcount(g->gpu_mask) <= 1);
+}
+
+int ledger_try_take(struct ledger *l, struct payer p, const struct grant *grants, size_t len)
+{
+    size_t taken = 0;
+    for (; taken < len; taken++) {
+        const struct grant *g = &grants[taken];
+        if (g->node >= l->cluster->nodes_len || !well_formed(g) || !node_fits(l->cluster->nodes[g->node], g))
+            break;
+        node_take(l->cluster->nodes[g->node], g); /* so that the next one is tried beside it */
+    }
+    for (size_t i = taken; i-- > 0;)
+        node_give(l->cluster->nodes[grants[i].node], &grants[i]);
+    if (taken < len)
+        return -EBUSY;
+    ledger_take(l, p, grants, len);
+    return 0;
+}
+
 void ledger_give(struct ledger *l, struct payer p, const struct grant *grants, size_t len)
 {
     struct account sum = sum_of(grants, len);
