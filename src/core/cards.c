@@ -104,9 +104,11 @@ uint32_t place_room(const struct node *n, const struct place_req *r)
 
 uint32_t cards_island(const struct node *n, uint32_t g)
 {
+    assert(g < NODE_GPUS_MAX && n->gpus_len <= NODE_GPUS_MAX);
+    uint8_t island = n->gpus[g].island;
     uint32_t set = 0;
     for (uint32_t i = 0; i < n->gpus_len; i++)
-        set |= (uint32_t)(n->gpus[i].island == n->gpus[g].island) << i;
+        set |= (uint32_t)(n->gpus[i].island == island) << i;
     return set;
 }
 

@@ -24,6 +24,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define WASTE_RARE 40 /* a card waits well for what is at least one in so many requests */
+
 struct group {
     uint32_t milli;
     uint32_t gpus;
@@ -39,7 +41,8 @@ struct mix {
     size_t cpus_len;
     uint8_t pattern_of[MODELS_MAX]; /* model -> pattern */
     size_t patterns_len;
-    int64_t *weights; /* [pattern][CPU interval, cpus_len + 1][group] */
+    int64_t waste[GPU_MILLI + 1]; /* by free share, millionths of a card */
+    int64_t *weights;             /* [pattern][CPU interval, cpus_len + 1][group] */
 };
 
 static int compare_u32(const void *a, const void *b)
@@ -132,6 +135,32 @@ static void fill_pattern(struct mix *m, size_t pattern, uint32_t model)
     }
 }
 
+/* See mix_waste(): from the smallest free share up, each from those below it. */
+static void fill_waste(struct mix *m)
+{
+    int64_t with_cards = 0;
+    for (size_t i = 0; i < m->items_len; i++)
+        with_cards += m->items[i].gpus > 0 ? (int64_t)m->items[i].weight : 0;
+    for (uint32_t r = 1; r <= GPU_MILLI; r++) {
+        int64_t fitting = 0;
+        int64_t sum = 0;
+        for (size_t i = 0; i < m->items_len; i++) {
+            const struct mix_item *it = &m->items[i];
+            if (it->gpus != 1 || it->milli > r)
+                continue;
+            fitting += (int64_t)it->weight;
+            sum += (int64_t)it->weight * m->waste[r - it->milli];
+        }
+        int64_t full = (int64_t)r * 1000;
+        if (fitting == 0) {
+            m->waste[r] = full;
+            continue;
+        }
+        int64_t chance = fitting * WASTE_RARE < with_cards ? fitting * WASTE_RARE : with_cards;
+        m->waste[r] = (chance * (sum / fitting) + (with_cards - chance) * full) / with_cards;
+    }
+}
+
 struct mix *mix_new(const struct mix_item *items, size_t len)
 {
     uint32_t first[MODELS_MAX] = {0};
@@ -144,7 +173,8 @@ struct mix *mix_new(const struct mix_item *items, size_t len)
     if (m->items == NULL || m->cpus == NULL || m->groups == NULL)
         goto fail;
     for (size_t i = 0; i < len; i++) {
-        assert(items[i].milli <= GPU_MILLI && items[i].weight < (UINT64_C(1) << 40));
+        assert(items[i].milli <= GPU_MILLI && (items[i].gpus == 0 || items[i].milli > 0) &&
+               items[i].weight < (UINT64_C(1) << 40));
         if (items[i].weight == 0)
             continue;
         m->items[m->items_len++] = items[i];
@@ -153,6 +183,7 @@ struct mix *mix_new(const struct mix_item *items, size_t len)
     if (m->weight == 0)
         m->weight = 1; /* a mix of nothing: F is R everywhere */
     collect_axes(m);
+    fill_waste(m);
     collect_patterns(m, first);
     m->weights = mem_alloc(m->patterns_len * (m->cpus_len + 1) * m->groups_len, sizeof *m->weights);
     if (m->weights == NULL)
@@ -174,6 +205,12 @@ void mix_free(struct mix *m)
     mem_free(m->cpus);
     mem_free(m->weights);
     mem_free(m);
+}
+
+int64_t mix_waste(const struct mix *m, uint32_t free)
+{
+    assert(free <= GPU_MILLI);
+    return m->waste[free];
 }
 
 int64_t mix_weight(const struct mix *m)

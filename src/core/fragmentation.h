@@ -46,6 +46,16 @@ int64_t mix_weight(const struct mix *m);
 /* The items as given, those without weight left out. */
 const struct mix_item *mix_items(const struct mix *m, size_t *ret_len);
 
+/*
+ * What of a card with `free` is expected to be wasted in the end, in millionths of a card: the look-ahead that F
+ * itself does not have. With requests for one card drawn from the mix, W(r) = r when none fits into r, else the mean
+ * of W(r - s) over those that fit, taken for as likely as they are frequent: when what fits is rarer than one in
+ * forty of all requests with cards, W(r) leans towards r in proportion. Example: shares of 800 and 200, equally
+ * frequent: W(200) = 0, W(800) = (W(0) + W(600)) / 2 = 0 with W(600) = W(400) = W(200); and with shares of 800 alone
+ * W(1000) = 200 thousandths.
+ */
+int64_t mix_waste(const struct mix *m, uint32_t free);
+
 /* F of a state. */
 int64_t mix_fragmentation(const struct mix *m, const struct frag_state *s);
 

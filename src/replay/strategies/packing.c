@@ -2,11 +2,10 @@
 /*
  * packing: used cards first, then idle cards of used nodes, then idle nodes, as published with FGD.
  *
- * Overview: a share that fits on a used card scores 100 less a tenth of the node's free shares in
- * percent, at least 50; one that needs idle cards of a node in use scores 50 less the number of
- * cards taken, at least 33; an idle node scores 33 less its cards. A request without cards scores 0
- * everywhere. Example: a share of 300 on a node with 400 and 1000 free: 40 % + 100 % = 140, 100 -
- * 14 = 86.
+ * Overview: a share that fits on a used card scores 100 less a tenth of what is free on that card in
+ * percent; a request that needs idle cards of a node in use scores 50 less their number, at least
+ * 33; an idle node scores 33 less its cards. A request without cards scores 0 everywhere. Example:
+ * a share of 300 on a card with 400 free: 100 - 4 = 96; on an idle card of a used node: 49.
  *
  * Typical use: comparison. Production ready? No: see `binpack`.
  */
