@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How fast jobs go from submission to start through the API: a real daemon (its own process, durable commits, the
- * simulated engine with 500 nodes of 8 cards) and a client that submits one-GPU jobs over keep-alive connections.
- * Prints figures and asserts nothing.
+ * How fast jobs go from submission to start through the API: a real daemon (its own process,
+ * durable commits, the simulated engine with 500 nodes of 8 cards) and a client that submits
+ * one-GPU jobs over keep-alive connections. Prints figures and asserts nothing.
  *
  *     bench_api [JOBS [CONNECTIONS [STATE_PARENT]]]     default: 4000 64 /tmp
  *
- * "submitted" is the time until every submission has been answered (that is: committed), "started" until the daemon
- * says that every job runs. The processor time is the daemon's alone.
+ * "submitted" is the time until every submission has been answered (that is: committed), "started"
+ * until the daemon says that every job runs. The processor time is the daemon's alone.
  */
 #include "base/mem.h"
 #include "base/sys/clock.h"
@@ -54,7 +54,8 @@ static pid_t start_daemon(void)
     static const char nodes[] = "nodes: [{name: \"n%03d\", count: 500, preset: dgx-a100}]\n";
     int fds[2];
     char byte;
-    if (file_write_atomic(cluster_file, nodes, strlen(nodes), 0644, FILE_SYNC_NO, NULL) != 0 || pipe(fds) != 0)
+    if (file_write_atomic(cluster_file, nodes, strlen(nodes), 0644, FILE_SYNC_NO, NULL) != 0 ||
+        pipe(fds) != 0)
         die("preparing");
     pid_t pid = fork();
     if (pid == 0) {
@@ -90,7 +91,8 @@ static int connect_daemon(void)
 static void send_job(int fd)
 {
     char ask[256];
-    int len = snprintf(ask, sizeof(ask), "POST /v1/jobs HTTP/1.1\r\nHost: bench\r\nContent-Length: %zu\r\n\r\n%s",
+    int len = snprintf(ask, sizeof(ask),
+                       "POST /v1/jobs HTTP/1.1\r\nHost: bench\r\nContent-Length: %zu\r\n\r\n%s",
                        sizeof(job_body) - 1, job_body);
     if (send(fd, ask, (size_t)len, MSG_NOSIGNAL) != len)
         die("sending");
@@ -106,7 +108,8 @@ static bool take_answer(struct conn *c)
     c->in[c->len] = '\0';
     const char *body = strstr(c->in, "\r\n\r\n");
     const char *length = strcasestr(c->in, "content-length:");
-    if (body == NULL || length == NULL || c->len < (size_t)(body + 4 - c->in) + strtoul(length + 15, NULL, 10))
+    if (body == NULL || length == NULL ||
+        c->len < (size_t)(body + 4 - c->in) + strtoul(length + 15, NULL, 10))
         return false;
     if (strncmp(c->in, "HTTP/1.1 201", 12) != 0) {
         fprintf(stderr, "bench_api: refused: %s\n", c->in);
@@ -197,12 +200,14 @@ int main(int argc, char **argv)
     kill(pid, SIGTERM);
     if (wait4(pid, &status, 0, &use) != pid)
         die("waiting for the daemon");
-    int64_t cpu_us = (use.ru_utime.tv_sec + use.ru_stime.tv_sec) * INT64_C(1000000) + use.ru_utime.tv_usec +
-                     use.ru_stime.tv_usec;
+    int64_t cpu_us = (use.ru_utime.tv_sec + use.ru_stime.tv_sec) * INT64_C(1000000) +
+                     use.ru_utime.tv_usec + use.ru_stime.tv_usec;
     printf("jobs %u connections %u\n", jobs, len);
-    printf("submitted %.3f s, %.0f jobs/s\n", (double)submitted / 1e9, jobs * 1e9 / (double)submitted);
+    printf("submitted %.3f s, %.0f jobs/s\n", (double)submitted / 1e9,
+           jobs * 1e9 / (double)submitted);
     printf("started   %.3f s, %.0f jobs/s\n", (double)started / 1e9, jobs * 1e9 / (double)started);
-    printf("daemon    %.1f us of processor time a job, %ld MiB at most\n", (double)cpu_us / jobs, use.ru_maxrss / 1024);
+    printf("daemon    %.1f us of processor time a job, %ld MiB at most\n", (double)cpu_us / jobs,
+           use.ru_maxrss / 1024);
     dir_remove_tree(state_dir, NULL);
     return 0;
 }

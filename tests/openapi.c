@@ -42,9 +42,12 @@ static const json_t *resolve(const json_t *schema)
 
 static bool type_is(const char *type, const json_t *v)
 {
-    return (strcmp(type, "object") == 0 && json_is_object(v)) || (strcmp(type, "array") == 0 && json_is_array(v)) ||
-           (strcmp(type, "string") == 0 && json_is_string(v)) || (strcmp(type, "integer") == 0 && json_is_integer(v)) ||
-           (strcmp(type, "number") == 0 && json_is_number(v)) || (strcmp(type, "boolean") == 0 && json_is_boolean(v)) ||
+    return (strcmp(type, "object") == 0 && json_is_object(v)) ||
+           (strcmp(type, "array") == 0 && json_is_array(v)) ||
+           (strcmp(type, "string") == 0 && json_is_string(v)) ||
+           (strcmp(type, "integer") == 0 && json_is_integer(v)) ||
+           (strcmp(type, "number") == 0 && json_is_number(v)) ||
+           (strcmp(type, "boolean") == 0 && json_is_boolean(v)) ||
            (strcmp(type, "null") == 0 && json_is_null(v));
 }
 
@@ -128,7 +131,8 @@ static bool valid(const json_t *schema, const json_t *v, const char *where, char
     return true;
 }
 
-/* True when a path (without its query) is one of the template; a literal segment never matches a parameter here. */
+/* True when a path (without its query) is one of the template; a literal segment never matches a
+ * parameter here. */
 static bool path_matches(const char *template, const char *path)
 {
     size_t len = strcspn(path, "?");
@@ -140,7 +144,7 @@ static bool path_matches(const char *template, const char *path)
             template = strchr(template, '}') + 1;
             while (path < end && *path != '/')
                 path++;
-        } else if (*template++ != *path++) {
+        } else if (*template ++ != *path++) {
             return false;
         }
     }
@@ -178,11 +182,12 @@ void openapi_check_reply(const char *method, const char *path, int status, const
         return;
     }
     snprintf(code, sizeof(code), "%d", status);
-    const json_t *response = resolve(json_object_get(json_object_get(operation, "responses"), code));
+    const json_t *response =
+        resolve(json_object_get(json_object_get(operation, "responses"), code));
     if (response == NULL)
         fail_msg("%s %s: the document knows no answer %d", method, path, status);
-    const json_t *schema =
-        json_object_get(json_object_get(json_object_get(response, "content"), "application/json"), "schema");
+    const json_t *schema = json_object_get(
+        json_object_get(json_object_get(response, "content"), "application/json"), "schema");
     if (schema == NULL)
         return;
     if (json == NULL || !valid(schema, json, "body", why))

@@ -14,7 +14,7 @@
 struct seen {
     uint64_t seqs[64];
     size_t len;
-    size_t stop_after; /* 0: never */
+    size_t stop_after;     /* 0: never */
     struct store_row last; /* its body is in `body` */
     char body[64];
 };
@@ -32,14 +32,18 @@ static int see(void *arg, const struct store_row *row)
 
 static struct store_row text_row(uint64_t seq, uint64_t job, const char *text)
 {
-    return (struct store_row){
-        .seq = seq, .time_ms = 1000 + (int64_t)seq, .kind = (uint32_t)seq % 7, .job = job, .body = text,
-        .len = strlen(text)};
+    return (struct store_row){.seq = seq,
+                              .time_ms = 1000 + (int64_t)seq,
+                              .kind = (uint32_t)seq % 7,
+                              .job = job,
+                              .body = text,
+                              .len = strlen(text)};
 }
 
 static void fill(struct store *s)
 {
-    struct store_row rows[] = {text_row(1, 0, "one"), text_row(2, 7, "two"), text_row(3, 8, "three")};
+    struct store_row rows[] = {text_row(1, 0, "one"), text_row(2, 7, "two"),
+                               text_row(3, 8, "three")};
     struct store_row more[] = {text_row(4, 7, "four"), text_row(5, 0, "five")};
     assert_int_equal(store_append(s, rows, 3, NULL), 0);
     assert_int_equal(store_append(s, more, 2, NULL), 0);
@@ -150,7 +154,12 @@ void conformance_odd_bodies(void **state)
         big[i] = (char)(i * 31 % 251);
     struct store_row rows[] = {
         {.seq = 1, .time_ms = 0},
-        {.seq = 2, .time_ms = -5, .kind = UINT32_MAX, .job = INT64_MAX, .body = big, .len = 3000000},
+        {.seq = 2,
+         .time_ms = -5,
+         .kind = UINT32_MAX,
+         .job = INT64_MAX,
+         .body = big,
+         .len = 3000000},
         {.seq = 3, .body = "\0x\0", .len = 3},
     };
     assert_int_equal(store_append(s, rows, 3, NULL), 0);

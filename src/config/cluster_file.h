@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cluster file: which nodes the simulated engine pretends to have. YAML of racks and groups of equal nodes;
- * docs/simulated-cluster.md describes it. Parsing gives one plain entry for each node, in the order of the file.
+ * The cluster file: which nodes the simulated engine pretends to have. YAML of racks and groups of
+ * equal nodes; docs/simulated-cluster.md describes it. Parsing gives one plain entry for each node,
+ * in the order of the file.
  */
 #ifndef REMUDA_CONFIG_CLUSTER_FILE_H
 #define REMUDA_CONFIG_CLUSTER_FILE_H
@@ -13,7 +14,8 @@
 
 /* How the cards of a node are linked. */
 enum cluster_links {
-    CLUSTER_LINKS_PCIE,         /* no NVLink: PIX within a pair, NODE within a half, SYS between the halves */
+    CLUSTER_LINKS_PCIE, /* no NVLink: PIX within a pair, NODE within a half, SYS between the halves
+                         */
     CLUSTER_LINKS_NVLINK,       /* every card with every other, as through NVSwitch */
     CLUSTER_LINKS_NVLINK_PAIRS, /* bridges between cards 0-1, 2-3, ...; the rest as PCIE */
 };
@@ -37,10 +39,11 @@ struct cluster_file {
 };
 
 /*
- * Fills *ret (the caller's, cluster_file_done()) on success only. `name` is what messages call the text. -EINVAL
- * with file, line, column, key and what is allowed; -ENOMEM.
+ * Fills *ret (the caller's, cluster_file_done()) on success only. `name` is what messages call the
+ * text. -EINVAL with file, line, column, key and what is allowed; -ENOMEM.
  */
-int cluster_file_parse(const char *text, size_t len, const char *name, struct cluster_file *ret, struct err *e);
+int cluster_file_parse(const char *text, size_t len, const char *name, struct cluster_file *ret,
+                       struct err *e);
 /* The same for a file; also -ENOENT and other errors of reading. */
 int cluster_file_load(const char *path, struct cluster_file *ret, struct err *e);
 void cluster_file_done(struct cluster_file *c);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The event stream: server-sent events whose ids are the numbers of the log's rows, so that a client that comes back
- * with Last-Event-ID goes on where it was, across restarts too. The newest events are kept in a ring; a client that
- * is further behind reads from the store, page by page. Nothing is kept for a client but its place.
+ * The event stream: server-sent events whose ids are the numbers of the log's rows, so that a
+ * client that comes back with Last-Event-ID goes on where it was, across restarts too. The newest
+ * events are kept in a ring; a client that is further behind reads from the store, page by page.
+ * Nothing is kept for a client but its place.
  *
- * A client that follows and takes no more than it is offered is cut off at EVENT_LAG_MAX events with `event: reset`;
- * it may come back with its last id.
+ * A client that follows and takes no more than it is offered is cut off at EVENT_LAG_MAX events
+ * with `event: reset`; it may come back with its last id.
  */
 #include "server/state.h"
 
@@ -43,9 +44,9 @@ struct stream {
     uint64_t cursor; /* last seq dealt with */
     uint64_t job;    /* 0: all */
     bool follow;
-    bool live;      /* has caught up once */
+    bool live; /* has caught up once */
     bool suspended;
-    bool over;      /* nothing comes after `out` */
+    bool over; /* nothing comes after `out` */
     struct strbuf out;
     size_t out_at;
 };
@@ -128,7 +129,8 @@ static int put_row(void *arg, const struct store_row *row)
     struct jsonw w;
     if (st->out.len >= FULL_BYTES || row->seq > st->events->newest)
         return 1;
-    int rc = codec_decode((enum record_kind)row->kind, row->seq, row->time_ms, row->body, row->len, &r, NULL);
+    int rc = codec_decode((enum record_kind)row->kind, row->seq, row->time_ms, row->body, row->len,
+                          &r, NULL);
     if (rc != 0)
         return rc;
     jsonw_init(&w, &text);
@@ -142,7 +144,8 @@ static int put_row(void *arg, const struct store_row *row)
 
 static void put_reset(struct stream *st, const char *why)
 {
-    strbuf_printf(&st->out, "event: reset\ndata: {\"event\":\"reset\",\"last\":%llu,\"why\":\"%s\"}\n\n",
+    strbuf_printf(&st->out,
+                  "event: reset\ndata: {\"event\":\"reset\",\"last\":%llu,\"why\":\"%s\"}\n\n",
                   (unsigned long long)st->cursor, why);
     st->over = true;
 }
@@ -160,7 +163,8 @@ static void fill_from_store(struct stream *st)
     }
     int rc = store_read(s->store, st->cursor, st->job, PAGE_ROWS, put_row, st, &e);
     if (rc < 0) {
-        log_error("events can't be read from the store", "why=%s", log_quote(e.text, text, sizeof(text)));
+        log_error("events can't be read from the store", "why=%s",
+                  log_quote(e.text, text, sizeof(text)));
         put_reset(st, "the store can't be read");
     } else if (rc == 0 && st->cursor == before) {
         st->cursor = upto; /* nothing more for this one */
@@ -266,7 +270,8 @@ static bool read_start(struct http_request *r, uint64_t *ret)
     if (last == NULL || last[0] == '\0')
         return true;
     if (strlen(last) > 18 || strspn(last, "0123456789") != strlen(last)) {
-        request_problem(r, 400, "invalid-field", "Last-Event-ID", "Last-Event-ID: \"%.40s\" is no id of an event", last);
+        request_problem(r, 400, "invalid-field", "Last-Event-ID",
+                        "Last-Event-ID: \"%.40s\" is no id of an event", last);
         return false;
     }
     *ret = strtoull(last, NULL, 10);
@@ -284,20 +289,29 @@ void call_events(struct server *s, struct http_request *r)
         return;
     struct stream *st = mem_alloc(1, sizeof(*st));
     struct MHD_Response *response =
-        st == NULL ? NULL : MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_SIZE, on_read, st, on_free);
+        st == NULL
+            ? NULL
+            : MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_SIZE, on_read, st, on_free);
     if (response == NULL) {
         mem_free(st);
         request_problem(r, 503, "out-of-memory", NULL, "the daemon is out of memory");
         return;
     }
-    *st = (struct stream){.events = v, .request = r, .cursor = start, .job = job, .follow = follow, .next = v->streams};
+    *st = (struct stream){.events = v,
+                          .request = r,
+                          .cursor = start,
+                          .job = job,
+                          .follow = follow,
+                          .next = v->streams};
     if (v->streams != NULL)
         v->streams->prev = st;
     v->streams = st;
     strbuf_puts(&st->out, "retry: 1000\n\n");
     if (start > v->newest) { /* an id from another life of this state folder */
-        strbuf_printf(&st->out, "event: reset\ndata: {\"event\":\"reset\",\"last\":%llu,\"why\":\"no such id\"}\n\n",
-                      (unsigned long long)v->newest);
+        strbuf_printf(
+            &st->out,
+            "event: reset\ndata: {\"event\":\"reset\",\"last\":%llu,\"why\":\"no such id\"}\n\n",
+            (unsigned long long)v->newest);
         st->cursor = v->newest;
     }
     MHD_add_response_header(response, "Content-Type", "text/event-stream");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Idempotency keys of mutating calls. An answer is kept under (caller, key) and given again to a repetition; the same
- * key with another request is refused. The newest IDEM_ENTRIES answers are kept in memory. A submission's key is kept
- * with its job too (control_submit()), so that it holds across restarts of the daemon.
+ * Idempotency keys of mutating calls. An answer is kept under (caller, key) and given again to a
+ * repetition; the same key with another request is refused. The newest IDEM_ENTRIES answers are
+ * kept in memory. A submission's key is kept with its job too (control_submit()), so that it holds
+ * across restarts of the daemon.
  */
 #include "server/state.h"
 
@@ -101,7 +102,8 @@ static bool answer_again(struct http_request *r, const struct entry *x)
         request_problem(r, 422, "idempotency-mismatch", NULL,
                         "this Idempotency-Key was used for another request; take a new one");
     } else if (!x->done) {
-        request_problem(r, 409, "in-progress", NULL, "the first request with this Idempotency-Key is not answered yet");
+        request_problem(r, 409, "in-progress", NULL,
+                        "the first request with this Idempotency-Key is not answered yet");
     } else {
         strbuf_add(&r->out, x->answer, x->len);
         r->replayed = true;
@@ -117,8 +119,8 @@ bool idem_begin(struct server *s, struct http_request *r)
     if (key == NULL)
         return true;
     if (!key_ok(key)) {
-        request_problem(r, 400, "invalid-field", "Idempotency-Key", "Idempotency-Key: 1 to %d visible ASCII characters are wanted",
-                        KEY_MAX);
+        request_problem(r, 400, "invalid-field", "Idempotency-Key",
+                        "Idempotency-Key: 1 to %d visible ASCII characters are wanted", KEY_MAX);
         return false;
     }
     uint64_t hash = hash_key(r->who.uid, key);
@@ -142,7 +144,9 @@ void idem_end(struct server *s, struct http_request *r)
     if (x == NULL || x->number != r->idem)
         return; /* none, or pushed out by newer ones */
     r->idem = 0;
-    x->answer = r->status < 500 && r->out.len <= ANSWER_MAX ? mem_strndup(strbuf_str(&r->out), r->out.len) : NULL;
+    x->answer = r->status < 500 && r->out.len <= ANSWER_MAX
+                    ? mem_strndup(strbuf_str(&r->out), r->out.len)
+                    : NULL;
     if (x->answer == NULL) {
         entry_free(s->idem, x);
         return;

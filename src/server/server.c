@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Setting up, running and stopping. The loop's turn: libuv runs the callbacks of sockets, timers and the engine, which
- * only make inputs; then the check handle ends the turn (persist_turn()) and lets libmicrohttpd send the answers. When
- * that brought further inputs, an idle handle keeps the loop from sleeping.
+ * Setting up, running and stopping. The loop's turn: libuv runs the callbacks of sockets, timers
+ * and the engine, which only make inputs; then the check handle ends the turn (persist_turn()) and
+ * lets libmicrohttpd send the answers. When that brought further inputs, an idle handle keeps the
+ * loop from sleeping.
  *
- * Stopping: no new connections; held requests are still committed and answered, streams and long polls end; when the
- * connections are gone or after STOP_MS the rest is closed. Jobs are not touched.
+ * Stopping: no new connections; held requests are still committed and answered, streams and long
+ * polls end; when the connections are gone or after STOP_MS the rest is closed. Jobs are not
+ * touched.
  */
 #include "server/state.h"
 
@@ -23,13 +25,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define STOP_MS 1000
+#define STOP_MS          1000
 #define KEEP_ALIVE_TICKS (15000 / TICK_MS)
 
 static int state_path(const struct server *s, const char *name, char out[4096], struct err *e)
 {
     if (snprintf(out, 4096, "%s/%s", s->o->state_dir, name) >= 4096)
-        return err_set(e, -ENAMETOOLONG, "%s: the name of the state folder is too long", s->o->state_dir);
+        return err_set(e, -ENAMETOOLONG, "%s: the name of the state folder is too long",
+                       s->o->state_dir);
     return 0;
 }
 
@@ -46,8 +49,8 @@ static int take_lock(struct server *s, struct err *e)
         CLEANUP_FREE char *other = NULL;
         if (file_read(path, 64, &other, NULL, NULL) == 0)
             other[strspn(other, "0123456789")] = '\0';
-        return err_set(e, -EBUSY, "a daemon with pid %s runs on %s already", other == NULL || other[0] == '\0' ? "?" : other,
-                       s->o->state_dir);
+        return err_set(e, -EBUSY, "a daemon with pid %s runs on %s already",
+                       other == NULL || other[0] == '\0' ? "?" : other, s->o->state_dir);
     }
     if (rc != 0)
         return rc;
@@ -77,7 +80,8 @@ static int open_engine(struct server *s, struct err *e)
     return rc;
 }
 
-/* A configuration given at the start becomes a version in the store when it is not the one in force. */
+/* A configuration given at the start becomes a version in the store when it is not the one in
+ * force. */
 static int import_config(struct server *s, struct err *e)
 {
     struct caller self = {.uid = (uint32_t)geteuid(), .admin = true};
@@ -289,7 +293,8 @@ int server_main(const struct server_options *o)
         uv_run(&s->loop, UV_RUN_DEFAULT);
         log_info("stopped", NULL);
     } else {
-        log_error("can't start", "why=%s", log_quote(e.code != 0 ? e.text : strerror(-rc), text, sizeof(text)));
+        log_error("can't start", "why=%s",
+                  log_quote(e.code != 0 ? e.text : strerror(-rc), text, sizeof(text)));
         s->stopping = true;
         if (s->loop_open)
             finish_stop(s);

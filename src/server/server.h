@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The daemon: the shell round core and control. It moves bytes between the API's sockets, the store and an engine,
- * on one thread and one event loop, and decides nothing. docs/api.md is what it answers.
+ * The daemon: the shell round core and control. It moves bytes between the API's sockets, the store
+ * and an engine, on one thread and one event loop, and decides nothing. docs/api.md is what it
+ * answers.
  */
 #ifndef REMUDA_SERVER_SERVER_H
 #define REMUDA_SERVER_SERVER_H
@@ -13,20 +14,22 @@
 #include <stdbool.h>
 
 struct server_options {
-    const char *state_dir;    /* made when absent: 0755 for root, 0700 for others */
+    const char *state_dir; /* made when absent: 0755 for root, 0700 for others */
     const char *version;
     const struct config *config; /* NULL: what the store has, else defaults */
-    const char *config_text;  /* source of `config`: imported when it differs from the store's */
-    const char *engine;       /* "local" or "simulated" */
+    const char *config_text;     /* source of `config`: imported when it differs from the store's */
+    const char *engine;          /* "local" or "simulated" */
     struct engine_options engine_options; /* its loop, state_dir and callback are filled in here */
-    bool simulated;           /* cards are simulated */
-    const char *cards;        /* where cards come from, for people: "NVML", "simulated (dgx-a100)" */
-    const char *listen;       /* "127.0.0.1:8080", or NULL for the Unix socket alone */
-    bool listen_anywhere;     /* `listen` may name an address that others can reach */
-    int ready_fd;             /* one byte is written to it when the engine has been reconciled; -1: nobody waits */
+    bool simulated;                       /* cards are simulated */
+    const char *cards;    /* where cards come from, for people: "NVML", "simulated (dgx-a100)" */
+    const char *listen;   /* "127.0.0.1:8080", or NULL for the Unix socket alone */
+    bool listen_anywhere; /* `listen` may name an address that others can reach */
+    int ready_fd; /* one byte is written to it when the engine has been reconciled; -1: nobody waits
+                   */
 };
 
-/* Runs until it is told to stop (SIGTERM, SIGINT, POST /v1/shutdown). Logs through base/sys/log. Exit code. */
+/* Runs until it is told to stop (SIGTERM, SIGINT, POST /v1/shutdown). Logs through base/sys/log.
+ * Exit code. */
 int server_main(const struct server_options *o);
 
 /* The calls that the server answers, for the test that holds them against api/openapi.yaml. */

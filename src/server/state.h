@@ -2,14 +2,14 @@
 /*
  * The inside of the server, shared by its files only. Who does what:
  *
- *     server.c   sets up, runs the loop, stops           persist.c  one turn: decide, commit, act; failures
- *     http.c     libmicrohttpd in our loop, requests      bridge.c   control's effects <-> the engine
- *     routes.c   the table of calls; calls_*.c: each      events.c   the event stream (SSE)
+ *     server.c   sets up, runs the loop, stops           persist.c  one turn: decide, commit, act;
+ * failures http.c     libmicrohttpd in our loop, requests      bridge.c   control's effects <-> the
+ * engine routes.c   the table of calls; calls_*.c: each      events.c   the event stream (SSE)
  *     auth.c     who is calling, tokens                   logs.c     output of jobs
  *     wait.c     long polls                               idem.c     Idempotency-Key
  *
- * Everything runs on one thread. A mutating request is *held* (its connection suspended) until the turn that took it
- * has been committed; only then is it answered.
+ * Everything runs on one thread. A mutating request is *held* (its connection suspended) until the
+ * turn that took it has been committed; only then is it answered.
  */
 #ifndef REMUDA_SERVER_STATE_H
 #define REMUDA_SERVER_STATE_H
@@ -24,12 +24,12 @@
 #include <microhttpd.h>
 #include <uv.h>
 
-#define LISTENERS_MAX   2
-#define PARAMS_MAX      2
-#define TICK_MS         200
-#define AUDIT_MS        60000
-#define EVENT_RING      4096  /* events kept in memory for those who follow */
-#define EVENT_LAG_MAX   16384 /* a follower this far behind is cut off */
+#define LISTENERS_MAX    2
+#define PARAMS_MAX       2
+#define TICK_MS          200
+#define AUDIT_MS         60000
+#define EVENT_RING       4096  /* events kept in memory for those who follow */
+#define EVENT_LAG_MAX    16384 /* a follower this far behind is cut off */
 #define BACKOFF_FIRST_MS 250
 #define BACKOFF_LAST_MS  10000
 
@@ -66,7 +66,7 @@ struct http_request {
     struct server *server;
     struct MHD_Connection *conn;
     const struct route *route; /* NULL: no such call */
-    struct http_request *next;      /* list of held or waiting requests */
+    struct http_request *next; /* list of held or waiting requests */
     struct http_request *prev;
     bool listed;
     bool in_waiting; /* which list */
@@ -83,12 +83,13 @@ struct http_request {
     unsigned status;
     struct strbuf out;
     const char *content_type;
-    char allow[64];       /* Allow header of a 405 */
-    char job_state[16];   /* Remuda-State header of logs */
+    char allow[64];     /* Allow header of a 405 */
+    char job_state[16]; /* Remuda-State header of logs */
     bool replayed;
     struct MHD_Response *stream; /* set by request_stream(): the answer is this */
     /* held */
-    void (*finish)(struct server *s, struct http_request *r); /* writes the answer after the commit */
+    void (*finish)(struct server *s,
+                   struct http_request *r); /* writes the answer after the commit */
     uint64_t *ids;
     size_t ids_len;
     bool ids_shown; /* bulk cancel */
@@ -96,18 +97,19 @@ struct http_request {
     /* waiting */
     uint64_t job;
     int64_t deadline_ms; /* monotonic */
-    uint64_t idem; /* entry in the cache of idempotency keys, 0: none */
+    uint64_t idem;       /* entry in the cache of idempotency keys, 0: none */
 };
 
 /* Sets the answer. The JSON text is what was written to r->out. */
 void request_answer(struct http_request *r, unsigned status);
 /* Starts the answer over as a problem document. `field` may be NULL. */
-void request_problem(struct http_request *r, unsigned status, const char *code, const char *field, const char *fmt, ...)
-    __attribute__((format(printf, 5, 6)));
+void request_problem(struct http_request *r, unsigned status, const char *code, const char *field,
+                     const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 /* A problem from an error of a lower layer: its code chooses the status. */
 void request_error(struct http_request *r, const struct err *e, int code);
 /* Holds the request until the next commit; `finish` then writes the answer. */
-void request_hold(struct server *s, struct http_request *r, void (*finish)(struct server *, struct http_request *));
+void request_hold(struct server *s, struct http_request *r,
+                  void (*finish)(struct server *, struct http_request *));
 /* Puts the request into the list of held or of waiting ones; request_resume() takes it out. */
 void request_list(struct http_request *r, bool waiting);
 /* Answers with a stream. */
@@ -116,7 +118,8 @@ void request_stream(struct http_request *r, struct MHD_Response *response);
 void request_resume(struct http_request *r);
 /* A query parameter: NULL when absent. */
 const char *request_query(const struct http_request *r, const char *name);
-/* A number in a query parameter. False (and answered) when it is none. *ret is untouched when it is absent. */
+/* A number in a query parameter. False (and answered) when it is none. *ret is untouched when it is
+ * absent. */
 bool request_query_number(struct http_request *r, const char *name, uint64_t max, uint64_t *ret);
 bool request_query_flag(struct http_request *r, const char *name, bool *ret);
 const char *request_header(const struct http_request *r, const char *name);

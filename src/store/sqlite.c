@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The store in SQLite: write-ahead log, synchronous=FULL, so that a commit is one sequential write and one sync.
+ * The store in SQLite: write-ahead log, synchronous=FULL, so that a commit is one sequential write
+ * and one sync.
  *
- * What a failed commit leaves. SQLite rolls back by itself on most errors; rollback() covers the others. The
- * frames of a failed commit may be in the -wal file, but its end mark in memory has not moved, so that the next
- * commit writes over them. Should the process die first, recovery may find them whole: then a batch that was
- * answered with "not kept" is there after all, completely, which is the same as a reply that was lost.
+ * What a failed commit leaves. SQLite rolls back by itself on most errors; rollback() covers the
+ * others. The frames of a failed commit may be in the -wal file, but its end mark in memory has not
+ * moved, so that the next commit writes over them. Should the process die first, recovery may find
+ * them whole: then a batch that was answered with "not kept" is there after all, completely, which
+ * is the same as a reply that was lost.
  *
- * Checkpoints run after a commit, inside it; their failure does not fail the commit (SQLite tries again later).
+ * Checkpoints run after a commit, inside it; their failure does not fail the commit (SQLite tries
+ * again later).
  *
- * LIMITATIONS. A commit blocks the calling thread for one sync of the disk. The log is never shortened.
+ * LIMITATIONS. A commit blocks the calling thread for one sync of the disk. The log is never
+ * shortened.
  */
 #include "store/store.h"
 #include "store/sqlite.h"
@@ -25,9 +29,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Pages in the -wal file before it is copied into the database: fewer and longer syncs than the default. */
+/* Pages in the -wal file before it is copied into the database: fewer and longer syncs than the
+ * default. */
 #define CHECKPOINT_PAGES "4000"
-#define BUSY_MS 1000
+#define BUSY_MS          1000
 
 struct sqlite_store {
     struct store store; /* first: the public face */
@@ -89,7 +94,8 @@ static int know_last(struct sqlite_store *s, struct err *e)
     if (s->last_known)
         return 0;
     sqlite3_stmt *st = NULL;
-    if (sqlite3_prepare_v2(s->db, "SELECT coalesce(max(seq), 0) FROM log", -1, &st, NULL) != SQLITE_OK)
+    if (sqlite3_prepare_v2(s->db, "SELECT coalesce(max(seq), 0) FROM log", -1, &st, NULL) !=
+        SQLITE_OK)
         return sqlite_err(s->db, e, "reading the end of the log");
     int rc = 0;
     if (sqlite3_step(st) == SQLITE_ROW) {
@@ -127,7 +133,8 @@ static int insert_row(struct sqlite_store *s, const struct store_row *r, struct 
     sqlite3_bind_int64(s->insert, 3, r->kind);
     sqlite3_bind_int64(s->insert, 4, (int64_t)r->job);
     bind_bytes(s->insert, 5, r->body, r->len);
-    int rc = sqlite3_step(s->insert) == SQLITE_DONE ? 0 : sqlite_err(s->db, e, "writing to the log");
+    int rc =
+        sqlite3_step(s->insert) == SQLITE_DONE ? 0 : sqlite_err(s->db, e, "writing to the log");
     sqlite3_reset(s->insert);
     sqlite3_clear_bindings(s->insert);
     return rc;
@@ -137,10 +144,11 @@ static int check_batch(uint64_t last_seq, const struct store_row *rows, size_t l
 {
     for (size_t i = 0; i < len; i++) {
         if (rows[i].seq != last_seq + 1 + i)
-            return err_set(e, -EINVAL, "log row %llu does not follow row %llu", (unsigned long long)rows[i].seq,
-                           (unsigned long long)(last_seq + i));
+            return err_set(e, -EINVAL, "log row %llu does not follow row %llu",
+                           (unsigned long long)rows[i].seq, (unsigned long long)(last_seq + i));
         if (rows[i].job > INT64_MAX || rows[i].len > INT_MAX)
-            return err_set(e, -EINVAL, "log row %llu is out of bounds", (unsigned long long)rows[i].seq);
+            return err_set(e, -EINVAL, "log row %llu is out of bounds",
+                           (unsigned long long)rows[i].seq);
     }
     return 0;
 }
@@ -179,15 +187,17 @@ static int walk_rows(sqlite3_stmt *st, store_row_cb *cb, void *arg)
     return cb(arg, &row);
 }
 
-static int sq_read(struct store *store, uint64_t after, uint64_t job, uint32_t limit, store_row_cb *cb, void *arg,
-                   struct err *e)
+static int sq_read(struct store *store, uint64_t after, uint64_t job, uint32_t limit,
+                   store_row_cb *cb, void *arg, struct err *e)
 {
     struct sqlite_store *s = (struct sqlite_store *)store;
     if (after > INT64_MAX || job > INT64_MAX)
         return 0; /* no row has such a number */
-    const char *sql = job == 0 ? "SELECT seq, time_ms, kind, job, body FROM log WHERE seq > ?1 ORDER BY seq LIMIT ?2"
-                               : "SELECT seq, time_ms, kind, job, body FROM log WHERE job <> 0 AND job = ?3"
-                                 " AND seq > ?1 ORDER BY seq LIMIT ?2";
+    const char *sql =
+        job == 0
+            ? "SELECT seq, time_ms, kind, job, body FROM log WHERE seq > ?1 ORDER BY seq LIMIT ?2"
+            : "SELECT seq, time_ms, kind, job, body FROM log WHERE job <> 0 AND job = ?3"
+              " AND seq > ?1 ORDER BY seq LIMIT ?2";
     sqlite3_stmt *st = NULL;
     if (sqlite3_prepare_v2(s->db, sql, -1, &st, NULL) != SQLITE_OK)
         return sqlite_err(s->db, e, "reading the log");
@@ -205,12 +215,12 @@ static int sq_read(struct store *store, uint64_t after, uint64_t job, uint32_t l
     return rc;
 }
 
-static int insert_blobs(struct sqlite_store *s, uint64_t seq, const struct store_blob *blobs, size_t len,
-                        struct err *e)
+static int insert_blobs(struct sqlite_store *s, uint64_t seq, const struct store_blob *blobs,
+                        size_t len, struct err *e)
 {
     sqlite3_stmt *st = NULL;
-    if (sqlite3_prepare_v2(s->db, "INSERT INTO snapshot (seq, part, body) VALUES (?1, ?2, ?3)", -1, &st, NULL) !=
-        SQLITE_OK)
+    if (sqlite3_prepare_v2(s->db, "INSERT INTO snapshot (seq, part, body) VALUES (?1, ?2, ?3)", -1,
+                           &st, NULL) != SQLITE_OK)
         return sqlite_err(s->db, e, "writing a snapshot");
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < len; i++) {
@@ -225,8 +235,8 @@ static int insert_blobs(struct sqlite_store *s, uint64_t seq, const struct store
     return rc;
 }
 
-static int sq_write_snapshot(struct store *store, uint64_t seq, const struct store_blob *blobs, size_t len,
-                             struct err *e)
+static int sq_write_snapshot(struct store *store, uint64_t seq, const struct store_blob *blobs,
+                             size_t len, struct err *e)
 {
     struct sqlite_store *s = (struct sqlite_store *)store;
     int rc = know_last(s, e);
@@ -245,11 +255,13 @@ static int sq_write_snapshot(struct store *store, uint64_t seq, const struct sto
     return rc;
 }
 
-static int sq_read_snapshot(struct store *store, uint64_t *ret_seq, store_blob_cb *cb, void *arg, struct err *e)
+static int sq_read_snapshot(struct store *store, uint64_t *ret_seq, store_blob_cb *cb, void *arg,
+                            struct err *e)
 {
     struct sqlite_store *s = (struct sqlite_store *)store;
     sqlite3_stmt *st = NULL;
-    if (sqlite3_prepare_v2(s->db, "SELECT seq, body FROM snapshot ORDER BY seq, part", -1, &st, NULL) != SQLITE_OK)
+    if (sqlite3_prepare_v2(s->db, "SELECT seq, body FROM snapshot ORDER BY seq, part", -1, &st,
+                           NULL) != SQLITE_OK)
         return sqlite_err(s->db, e, "reading a snapshot");
     uint64_t seq = 0;
     int rc = 0;
@@ -273,11 +285,12 @@ static int sq_read_snapshot(struct store *store, uint64_t *ret_seq, store_blob_c
 static int sq_probe(struct store *store, struct err *e)
 {
     struct sqlite_store *s = (struct sqlite_store *)store;
-    int rc = sqlite_run(s->db,
-                        "BEGIN IMMEDIATE;"
-                        "INSERT OR REPLACE INTO meta (name, value) VALUES ('probe', strftime('%s', 'now'));"
-                        "COMMIT",
-                        "writing to the store", e);
+    int rc = sqlite_run(
+        s->db,
+        "BEGIN IMMEDIATE;"
+        "INSERT OR REPLACE INTO meta (name, value) VALUES ('probe', strftime('%s', 'now'));"
+        "COMMIT",
+        "writing to the store", e);
     if (rc != 0)
         rollback(s);
     return rc;
@@ -303,8 +316,9 @@ static const struct store_ops sqlite_ops = {
 };
 
 /*
- * The log holds the environments of jobs, which may hold secrets: the file is made with mode 0600 before SQLite
- * sees it (-wal and -shm take its mode). The folder is synced so that a new file survives a power cut.
+ * The log holds the environments of jobs, which may hold secrets: the file is made with mode 0600
+ * before SQLite sees it (-wal and -shm take its mode). The folder is synced so that a new file
+ * survives a power cut.
  */
 static int make_file(const char *path, struct err *e)
 {
@@ -338,7 +352,9 @@ static int prepare(struct sqlite_store *s, const char *path, struct err *e)
     if (rc == 0) /* before anything is written: a file that is not ours stays as it is */
         rc = sqlite_schema_upgrade(s->db, path, e);
     if (rc == 0)
-        rc = sqlite_run(s->db, "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = " CHECKPOINT_PAGES, path, e);
+        rc = sqlite_run(s->db,
+                        "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = " CHECKPOINT_PAGES,
+                        path, e);
     if (rc == 0 && sqlite3_prepare_v3(s->db,
                                       "INSERT INTO log (seq, time_ms, kind, job, body)"
                                       " VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -356,7 +372,8 @@ int store_sqlite_open(const char *path, const char *vfs, struct store **ret_stor
     if (s == NULL)
         return err_set(e, -ENOMEM, "%s: out of memory", path);
     s->store.ops = &sqlite_ops;
-    if (sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs) != SQLITE_OK)
+    if (sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs) !=
+        SQLITE_OK)
         rc = sqlite_err(s->db, e, path);
     else
         rc = prepare(s, path, e);

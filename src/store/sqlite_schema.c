@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Formats of the SQLite store. PRAGMA user_version holds the number of the format, application_id says that the
- * file is ours. steps[n] leads from format n to n + 1; a step is never changed once it has been released, so a
- * state folder of any earlier version can be opened. All steps of one opening run in one transaction: a crash in
- * the middle leaves the old format whole.
+ * Formats of the SQLite store. PRAGMA user_version holds the number of the format, application_id
+ * says that the file is ours. steps[n] leads from format n to n + 1; a step is never changed once
+ * it has been released, so a state folder of any earlier version can be opened. All steps of one
+ * opening run in one transaction: a crash in the middle leaves the old format whole.
  */
 #include "store/sqlite.h"
 
@@ -42,7 +42,8 @@ static int upgrade_from(sqlite3 *db, int format, struct err *e)
     for (int n = format; rc == 0 && n < STORE_FORMAT; n++)
         rc = sqlite_run(db, steps[n], "upgrading the store", e);
     char set[96];
-    snprintf(set, sizeof(set), "PRAGMA application_id = %d; PRAGMA user_version = %d", APPLICATION_ID, STORE_FORMAT);
+    snprintf(set, sizeof(set), "PRAGMA application_id = %d; PRAGMA user_version = %d",
+             APPLICATION_ID, STORE_FORMAT);
     if (rc == 0)
         rc = sqlite_run(db, set, "marking the store's format", e);
     if (rc == 0)
@@ -65,7 +66,8 @@ int sqlite_schema_upgrade(sqlite3 *db, const char *path, struct err *e)
     if (rc != 0)
         return rc;
     if (application != APPLICATION_ID && (application != 0 || format != 0 || tables != 0))
-        return err_set(e, -EBADMSG, "%s: this is a database of another program, not a Remuda store", path);
+        return err_set(e, -EBADMSG, "%s: this is a database of another program, not a Remuda store",
+                       path);
     if (format > STORE_FORMAT)
         return err_set(e, -EPROTO,
                        "%s: written by a newer Remuda (format %d, this version knows up to %d); "

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The simulated engine: the conformance test, its own clock, declared endings, and what it tells of its cards. */
+/* The simulated engine: the conformance test, its own clock, declared endings, and what it tells of
+ * its cards. */
 #include "tests/engine_conformance.h"
 
 #include "base/mem.h"
@@ -20,10 +21,16 @@ static char dir[64];
 static char cluster[96];
 static uint64_t scale = 1000;
 
-static int open_simulated(uv_loop_t *loop, engine_event_cb *cb, void *arg, struct engine **ret, struct err *e)
+static int open_simulated(uv_loop_t *loop, engine_event_cb *cb, void *arg, struct engine **ret,
+                          struct err *e)
 {
-    struct engine_options o = {.loop = loop, .state_dir = dir, .cb = cb, .cb_arg = arg, .cluster_file = cluster,
-                               .time_scale_milli = scale, .default_duration_ms = 50};
+    struct engine_options o = {.loop = loop,
+                               .state_dir = dir,
+                               .cb = cb,
+                               .cb_arg = arg,
+                               .cluster_file = cluster,
+                               .time_scale_milli = scale,
+                               .default_duration_ms = 50};
     return simulated_engine_open(&o, ret, e);
 }
 
@@ -105,7 +112,8 @@ static void time_is_scaled(void **state)
     scale = 1000;
 }
 
-/* What the log says was running goes on from when it began; what had been over by now ends at once. */
+/* What the log says was running goes on from when it began; what had been over by now ends at once.
+ */
 static void log_brings_jobs_back(void **state)
 {
     (void)state;
@@ -165,8 +173,9 @@ int main(void)
     if (file_write_atomic(cluster, nodes, strlen(nodes), 0644, FILE_SYNC_NO, NULL) != 0)
         return 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(conforms),       cmocka_unit_test(endings_are_declared), cmocka_unit_test(time_is_scaled),
-        cmocka_unit_test(log_brings_jobs_back), cmocka_unit_test(cards_are_told),
+        cmocka_unit_test(conforms),       cmocka_unit_test(endings_are_declared),
+        cmocka_unit_test(time_is_scaled), cmocka_unit_test(log_brings_jobs_back),
+        cmocka_unit_test(cards_are_told),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     dir_remove_tree(dir, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Output of real jobs through a real daemon: whole, tail, followed across rotations, and only for its owner. */
+/* Output of real jobs through a real daemon: whole, tail, followed across rotations, and only for
+ * its owner. */
 #include "tests/daemon.h"
 
 #include "base/strbuf.h"
@@ -93,7 +94,8 @@ static void whole_and_tail(void **state)
     expect_logs(open, "?tail=1", "c");
     expect_logs(open, "?tail=2", "b\nc");
     char path[80];
-    static const char *const wrong[] = {"worker=1", "attempt=2", "stream=both", "tail=-1", "follow=2"};
+    static const char *const wrong[] = {"worker=1", "attempt=2", "stream=both", "tail=-1",
+                                        "follow=2"};
     for (size_t i = 0; i < 5; i++) {
         snprintf(path, sizeof(path), "/v1/jobs/%lld/logs?%s", (long long)id, wrong[i]);
         struct reply r = daemon_call(&d, "GET", path, NULL, NULL);
@@ -102,11 +104,13 @@ static void whole_and_tail(void **state)
     }
 }
 
-/* A follower from the first line on sees each line once, in order, though the file is rotated several times. */
+/* A follower from the first line on sees each line once, in order, though the file is rotated
+ * several times. */
 static void follow_across_rotations(void **state)
 {
     (void)state;
-    json_int_t id = submit("i=0; while [ $i -lt 60 ]; do i=$((i+1)); seq -f \"%08.0f of the lines that fill the file\" "
+    json_int_t id = submit("i=0; while [ $i -lt 60 ]; do i=$((i+1)); seq -f \"%08.0f of the lines "
+                           "that fill the file\" "
                            "$((i*2000)) $((i*2000+1999)); sleep 0.02; done");
     char path[80];
     snprintf(path, sizeof(path), "/v1/jobs/%lld/logs?follow=1", (long long)id);
@@ -178,10 +182,11 @@ static void others_see_no_output(void **state)
         snprintf(path, sizeof(path), "/v1/jobs/%lld/cancel", (long long)id);
         struct reply cancel = daemon_call(&d, "POST", path, NULL, NULL);
         struct reply stop = daemon_call(&d, "POST", "/v1/shutdown", NULL, NULL);
-        struct reply uid = daemon_call(&d, "POST", "/v1/jobs", NULL, "{\"command\":[\"id\"],\"cwd\":\"/\",\"uid\":0}");
+        struct reply uid = daemon_call(&d, "POST", "/v1/jobs", NULL,
+                                       "{\"command\":[\"id\"],\"cwd\":\"/\",\"uid\":0}");
         struct reply read = daemon_call(&d, "GET", "/v1/jobs?all=1", NULL, NULL);
-        _exit(logs.status == 403 && cancel.status == 403 && stop.status == 403 && uid.status == 403 &&
-                      read.status == 200
+        _exit(logs.status == 403 && cancel.status == 403 && stop.status == 403 &&
+                      uid.status == 403 && read.status == 200
                   ? 0
                   : 1);
     }

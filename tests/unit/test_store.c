@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The SQLite store: the conformance test, formats, faults at every I/O, a disk that is really full, and SIGKILL in
- * the middle of commits.
+ * The SQLite store: the conformance test, formats, faults at every I/O, a disk that is really full,
+ * and SIGKILL in the middle of commits.
  */
 #include "tests/fault_vfs.h"
 #include "tests/store_conformance.h"
@@ -66,11 +66,11 @@ static void file_is_private(void **state)
     assert_int_equal(st.st_mode & 0777, 0600);
 }
 
-#define FORMAT_1                                                                                           \
-    "CREATE TABLE log (seq INTEGER PRIMARY KEY, time_ms INTEGER NOT NULL, kind INTEGER NOT NULL,"          \
-    " job INTEGER NOT NULL, body BLOB NOT NULL) STRICT;"                                                   \
-    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;"                \
-    "INSERT INTO log VALUES (1, 10, 4, 1, x'6162'), (2, 20, 7, 1, x'63'), (3, 30, 4, 2, x'64');"           \
+#define FORMAT_1                                                                                   \
+    "CREATE TABLE log (seq INTEGER PRIMARY KEY, time_ms INTEGER NOT NULL, kind INTEGER NOT NULL,"  \
+    " job INTEGER NOT NULL, body BLOB NOT NULL) STRICT;"                                           \
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;"        \
+    "INSERT INTO log VALUES (1, 10, 4, 1, x'6162'), (2, 20, 7, 1, x'63'), (3, 30, 4, 2, x'64');"   \
     "PRAGMA application_id = 0x524d5544; PRAGMA user_version = 1;"
 
 static int count_rows(void *arg, const struct store_row *row)
@@ -96,7 +96,8 @@ static void older_format_is_migrated(void **state)
     store_close(conformance_open(false));
 }
 
-/* A crash or a fault at any point of a migration leaves a store that opens afterwards with all its rows. */
+/* A crash or a fault at any point of a migration leaves a store that opens afterwards with all its
+ * rows. */
 static void migration_survives_faults(void **state)
 {
     (void)state;
@@ -156,7 +157,8 @@ static int append_batch(struct store *s, uint64_t last, struct err *e)
 {
     struct store_row rows[BATCH];
     for (size_t i = 0; i < BATCH; i++)
-        rows[i] = (struct store_row){.seq = last + 1 + i, .job = i + 1, .body = filler, .len = sizeof(filler)};
+        rows[i] = (struct store_row){
+            .seq = last + 1 + i, .job = i + 1, .body = filler, .len = sizeof(filler)};
     return store_append(s, rows, BATCH, e);
 }
 
@@ -168,8 +170,9 @@ static uint64_t last_of(struct store *s)
 }
 
 /*
- * Each I/O of a batch fails once, in each manner; the failed batch leaves no trace, the store goes on, and what was
- * there before is there afterwards. Many small batches before, so that a checkpoint falls into the tested range.
+ * Each I/O of a batch fails once, in each manner; the failed batch leaves no trace, the store goes
+ * on, and what was there before is there afterwards. Many small batches before, so that a
+ * checkpoint falls into the tested range.
  */
 static void fault_at_every_operation(int code, int want, bool lasting, bool reads)
 {
@@ -239,7 +242,8 @@ static void checkpoint_faults(void **state)
     store_close(s);
 }
 
-/* Runs in a child with a tmpfs of 1 MiB as its state folder. Exit status: 0 passed, 77 no right to mount. */
+/* Runs in a child with a tmpfs of 1 MiB as its state folder. Exit status: 0 passed, 77 no right to
+ * mount. */
 static int full_disk_child(void)
 {
     char file[128];

@@ -10,13 +10,22 @@
 #include <string.h>
 
 /* Numbers of enum link_class (core/cluster.h), which an engine does not see. */
-enum { LINK_IS_SELF, LINK_IS_NVLINK, LINK_IS_PIX, LINK_IS_PXB, LINK_IS_PHB, LINK_IS_NODE, LINK_IS_SYS };
+enum {
+    LINK_IS_SELF,
+    LINK_IS_NVLINK,
+    LINK_IS_PIX,
+    LINK_IS_PXB,
+    LINK_IS_PHB,
+    LINK_IS_NODE,
+    LINK_IS_SYS
+};
 
 static uint8_t link_of(const struct cluster_node *n, uint32_t a, uint32_t b)
 {
     if (a == b)
         return LINK_IS_SELF;
-    if (n->links == CLUSTER_LINKS_NVLINK || (n->links == CLUSTER_LINKS_NVLINK_PAIRS && a / 2 == b / 2))
+    if (n->links == CLUSTER_LINKS_NVLINK ||
+        (n->links == CLUSTER_LINKS_NVLINK_PAIRS && a / 2 == b / 2))
         return LINK_IS_NVLINK;
     if (a / 2 == b / 2)
         return LINK_IS_PIX;
@@ -44,7 +53,8 @@ static uint64_t fnv1a(const char *text, uint64_t hash)
     return hash;
 }
 
-/* The same name and index give the same uuid for ever, so that placements are found again after a restart. */
+/* The same name and index give the same uuid for ever, so that placements are found again after a
+ * restart. */
 static void make_uuid(const char *node, uint32_t gpu, char out[ENGINE_UUID_SIZE])
 {
     uint64_t high = fnv1a(node, 0xcbf29ce484222325u);
@@ -124,7 +134,8 @@ int sim_cluster_load(struct sim_cluster *ret, const char *path, struct err *e)
     for (uint32_t i = 0; rc == 0 && i < file.len; i++) {
         fill_node(&c.nodes[i], &file.nodes[i]);
         c.len = i + 1;
-        if (intern_id(&c.names, file.nodes[i].name) != i || (c.nodes[i].node.gpus_len > 0 && c.nodes[i].topology == NULL))
+        if (intern_id(&c.names, file.nodes[i].name) != i ||
+            (c.nodes[i].node.gpus_len > 0 && c.nodes[i].topology == NULL))
             rc = -ENOMEM; /* names are unique: the file's check */
     }
     cluster_file_done(&file);

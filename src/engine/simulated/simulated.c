@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The simulated engine: many nodes, no processes. An attempt "runs" for the time its job declares (sim_duration_ms,
- * or the default), divided by the time scale, and then each of its workers reports an exit. So the whole daemon, from
- * the API to the store, can be run against a cluster that nobody has.
+ * The simulated engine: many nodes, no processes. An attempt "runs" for the time its job declares
+ * (sim_duration_ms, or the default), divided by the time scale, and then each of its workers
+ * reports an exit. So the whole daemon, from the API to the store, can be run against a cluster
+ * that nobody has.
  *
  * How a job ends is declared in its environment (docs/simulated-cluster.md): REMUDA_SIM_EXIT=CODE,
  * REMUDA_SIM_SIGNAL=N, REMUDA_SIM_OOM=1, REMUDA_SIM_LAUNCH_FAILED=1, REMUDA_SIM_IGNORE_TERM=1, and
  * REMUDA_SIM_RANK=R for only one worker of the gang.
  *
- * Nothing survives this process, and nothing needs to: reconcile() starts what the log says was running again from
- * the moment it had been started, so that it ends when it would have ended.
+ * Nothing survives this process, and nothing needs to: reconcile() starts what the log says was
+ * running again from the moment it had been started, so that it ends when it would have ended.
  *
- * What happens is put into a queue and told from a timer, never from inside a call. Endings stand in a binary heap
- * by (time, job, attempt).
+ * What happens is put into a queue and told from a timer, never from inside a call. Endings stand
+ * in a binary heap by (time, job, attempt).
  */
 #include "engine/engine.h"
 
@@ -52,7 +53,7 @@ struct attempt {
     struct attempt *other; /* another attempt of the same job */
     struct attempt *prev;  /* list of all */
     struct attempt *next;
-    uint64_t expected_in;  /* number of the last reconcile that named it */
+    uint64_t expected_in; /* number of the last reconcile that named it */
     enum phase phase;
     int64_t started_ms; /* wall clock, as told */
     int64_t end_mono_ms;
@@ -85,8 +86,8 @@ struct simulated {
     struct engine engine; /* first: the public face */
     engine_event_cb *cb;
     void *cb_arg;
-    uv_timer_t timer;     /* the next ending */
-    uv_timer_t tell;      /* the queue, at once */
+    uv_timer_t timer; /* the next ending */
+    uv_timer_t tell;  /* the queue, at once */
     uv_timer_t telemetry;
     unsigned open_handles;
     void (*closed)(void *arg);
@@ -94,10 +95,10 @@ struct simulated {
     uint64_t time_scale_milli;
     int64_t default_duration_ms;
     struct sim_cluster cluster;
-    struct idmap jobs;      /* job -> chain of attempts */
-    struct attempt *all;    /* list */
+    struct idmap jobs;   /* job -> chain of attempts */
+    struct attempt *all; /* list */
     uint64_t reconciles;
-    struct attempt **heap;  /* by ending */
+    struct attempt **heap; /* by ending */
     size_t heap_len;
     size_t heap_cap;
     struct message *queue;
@@ -218,7 +219,8 @@ static const char *env_value(const struct job_spec *spec, const char *name)
     return NULL;
 }
 
-static int64_t env_number(const struct job_spec *spec, const char *name, int64_t high, int64_t otherwise)
+static int64_t env_number(const struct job_spec *spec, const char *name, int64_t high,
+                          int64_t otherwise)
 {
     const char *text = env_value(spec, name);
     int64_t n = 0;
@@ -312,8 +314,10 @@ static int enqueue(struct simulated *s, enum told what, const struct attempt *a)
 static void tell_nodes(struct simulated *s)
 {
     for (uint32_t i = 0; i < s->cluster.len; i++) {
-        struct engine_event ev = {.kind = ENGINE_NODE, .time_ms = clock_wall_ms(),
-                                  .node_name = s->cluster.nodes[i].node.name, .node = &s->cluster.nodes[i].node};
+        struct engine_event ev = {.kind = ENGINE_NODE,
+                                  .time_ms = clock_wall_ms(),
+                                  .node_name = s->cluster.nodes[i].node.name,
+                                  .node = &s->cluster.nodes[i].node};
         s->cb(s->cb_arg, &ev);
     }
 }
@@ -331,7 +335,9 @@ static void tell_exits(struct simulated *s, const struct attempt *a)
             .code = alike ? a->code : 0,
             .signal = alike ? a->signal : 0,
             .cause = alike ? a->cause : ENGINE_EXIT_NORMAL,
-            .detail = alike && a->cause == ENGINE_EXIT_LAUNCH_FAILED ? "declared by REMUDA_SIM_LAUNCH_FAILED" : NULL,
+            .detail = alike && a->cause == ENGINE_EXIT_LAUNCH_FAILED
+                          ? "declared by REMUDA_SIM_LAUNCH_FAILED"
+                          : NULL,
         };
         s->cb(s->cb_arg, &ev);
     }
@@ -368,7 +374,8 @@ static void tell_one(struct simulated *s, const struct message *m)
 static void on_tell(uv_timer_t *timer)
 {
     struct simulated *s = timer->data;
-    /* What the callbacks ask for is appended behind and told in the same go or, when it comes later, by the timer. */
+    /* What the callbacks ask for is appended behind and told in the same go or, when it comes
+     * later, by the timer. */
     for (size_t i = 0; i < s->queue_len; i++) {
         struct message m = s->queue[i];
         tell_one(s, &m);
@@ -422,8 +429,11 @@ static void on_telemetry(uv_timer_t *timer)
         if (!n->changed)
             continue;
         n->changed = false;
-        struct engine_event ev = {.kind = ENGINE_TELEMETRY, .time_ms = clock_wall_ms(), .node_name = n->node.name,
-                                  .samples = samples, .source = "simulated"};
+        struct engine_event ev = {.kind = ENGINE_TELEMETRY,
+                                  .time_ms = clock_wall_ms(),
+                                  .node_name = n->node.name,
+                                  .samples = samples,
+                                  .source = "simulated"};
         ev.samples_len = sim_node_samples(n, samples);
         s->cb(s->cb_arg, &ev);
     }
@@ -481,7 +491,8 @@ static int stop_attempt(struct simulated *s, struct attempt *a, int sig, int64_t
     a->code = -1;
     a->signal = sig;
     if (sig == SIGTERM && a->ignores_term) {
-        int64_t kill_at = clock_mono_ms() + (int64_t)((uint64_t)grace_ms * 1000 / s->time_scale_milli);
+        int64_t kill_at =
+            clock_mono_ms() + (int64_t)((uint64_t)grace_ms * 1000 / s->time_scale_milli);
         a->signal = SIGKILL;
         if (kill_at < a->end_mono_ms) {
             a->end_mono_ms = kill_at;
@@ -494,12 +505,14 @@ static int stop_attempt(struct simulated *s, struct attempt *a, int sig, int64_t
     return 0;
 }
 
-static int sim_terminate(struct engine *engine, uint64_t job, uint32_t attempt, int64_t grace_ms, struct err *e)
+static int sim_terminate(struct engine *engine, uint64_t job, uint32_t attempt, int64_t grace_ms,
+                         struct err *e)
 {
     struct simulated *s = (struct simulated *)engine;
     struct attempt *a = find(s, job, attempt);
     if (a == NULL)
-        return err_set(e, -ENOENT, "job %llu attempt %u: not known", (unsigned long long)job, attempt);
+        return err_set(e, -ENOENT, "job %llu attempt %u: not known", (unsigned long long)job,
+                       attempt);
     return stop_attempt(s, a, grace_ms <= 0 ? SIGKILL : SIGTERM, grace_ms);
 }
 
@@ -508,7 +521,8 @@ static int sim_signal(struct engine *engine, uint64_t job, uint32_t attempt, int
     struct simulated *s = (struct simulated *)engine;
     struct attempt *a = find(s, job, attempt);
     if (a == NULL || a->phase != PHASE_RUNNING)
-        return err_set(e, -ENOENT, "job %llu attempt %u: not running", (unsigned long long)job, attempt);
+        return err_set(e, -ENOENT, "job %llu attempt %u: not running", (unsigned long long)job,
+                       attempt);
     if (sig < 1 || sig > 64)
         return err_set(e, -EINVAL, "signal %d: 1 to 64 are allowed", sig);
     if (sig == SIGKILL || (sig == SIGTERM && !a->ignores_term))
@@ -543,7 +557,8 @@ static int restore(struct simulated *s, const struct engine_expected *x)
 }
 
 /* What is here and the log knows nothing of is dropped without a word. */
-static void drop_strangers(struct simulated *s, const struct engine_expected *expected, uint32_t len)
+static void drop_strangers(struct simulated *s, const struct engine_expected *expected,
+                           uint32_t len)
 {
     s->reconciles++;
     for (uint32_t i = 0; i < len; i++) {
@@ -558,7 +573,8 @@ static void drop_strangers(struct simulated *s, const struct engine_expected *ex
     }
 }
 
-static int sim_reconcile(struct engine *engine, const struct engine_expected *expected, uint32_t len, struct err *e)
+static int sim_reconcile(struct engine *engine, const struct engine_expected *expected,
+                         uint32_t len, struct err *e)
 {
     struct simulated *s = (struct simulated *)engine;
     drop_strangers(s, expected, len);
@@ -573,8 +589,8 @@ static int sim_reconcile(struct engine *engine, const struct engine_expected *ex
     return rc == 0 ? 0 : err_set(e, rc, "reconciling %u attempts: out of memory", len);
 }
 
-static int sim_log_path(struct engine *engine, uint64_t job, uint32_t attempt, uint32_t rank, bool stderr_file,
-                        char *ret, size_t size)
+static int sim_log_path(struct engine *engine, uint64_t job, uint32_t attempt, uint32_t rank,
+                        bool stderr_file, char *ret, size_t size)
 {
     (void)engine, (void)job, (void)attempt, (void)rank, (void)stderr_file, (void)ret, (void)size;
     return -ENOENT; /* there is no process and no output */
