@@ -6,23 +6,22 @@
  * node with the highest sum is taken, and on it the card with the highest sum:
  *
  *   + how much F falls by the placement, in steps of 3,000: smaller differences are noise against
- * what the mix can know, and the terms below decide better;
- *   - 0.9 x by how much the waste to be expected grows (mix_waste()): F sees whether what is left
- * of a card can be used by somebody, this sees what is left over when it has been;
+ *     what the mix can know, and the terms below decide better;
+ *   - 0.9 x by how much the waste to be expected grows (mix_waste): F sees whether what is left of a
+ *     card can be used by somebody, this sees what is left over once it has been;
  *   - 20,000 x what is left on the card of a share, as a part of it: a soft best fit;
- *   - 70,000 x what is left of the cards, in eighths of a card each, and 35,000 x what is left of
- * 128 CPUs: a soft best fit of the node, so that nodes fill up one after another and idle ones stay
- * idle for large requests;
- *   - 10,000 for each class that the worst link between whole cards is worse than the best.
+ *   - 70,000 x what is left of the node's cards, in eighths of a card each, and 35,000 x what is left
+ *     of its CPUs, in parts of 128: a soft best fit of the node, so that nodes fill up one after
+ *     another and idle ones stay idle for large requests;
+ *   - 10,000 for each class that the worst link between whole cards is below the best.
  *
- * Example: a share of 300, mix half "one card", half "share of 300" (F in thousandths). Node A:
- * cards 400 and 1000 free; on the first, F falls from 200 to 150 (400 is useless to the whole card,
- * then 100 is useless to both), a gain of 50,000 less the small terms; on the second, F grows from
- * 200 to 550: 1100 useless to the whole card and none to the share, -350,000. The first card is
- * taken.
+ * Example: a share of 300; the mix is half "one card", half "share of 300" (F in thousandths). A
+ * node has cards with 400 and 1000 free. On the first, F falls from 200 to 100 (400 is useless to
+ * the whole card, then 100 is useless to both): a gain of 100,000 less the small terms. On the
+ * second, F grows from 200 to 550 (1100 useless to the whole card, nothing to the share): -350,000.
+ * The first card is taken.
  *
- * Where the terms come from: docs/placement.md has the results of each on nine task lists, with the
- * published measure beside them.
+ * docs/placement.md has the results on nine task lists beside those of the published measure.
  *
  * Typical use: every cluster with requests of different sizes. Where all requests are equal it
  * behaves like binpack.
