@@ -15,12 +15,12 @@
 static struct node_desc desc_of(const char *name, const char *uuids)
 {
     struct node_desc d = {.cpu_milli = 32000, .mem_mib = 65536};
-    strncpy(d.name, name, sizeof d.name - 1);
+    snprintf(d.name, sizeof d.name, "%s", name);
     memset(d.link, LINK_UNKNOWN, sizeof d.link);
     for (; uuids[d.gpus_len] != '\0'; d.gpus_len++) {
         struct gpu_desc *g = &d.gpus[d.gpus_len];
         g->uuid[0] = uuids[d.gpus_len];
-        strcpy(g->model, "A100");
+        snprintf(g->model, sizeof g->model, "A100");
         g->mem_mib = 40960;
         g->island = (uint8_t)d.gpus_len;
         g->healthy = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The openb experiment against the published end states and placements, and our own strategy's bar. With the argument
- * "all" every row of the reference; without it one seed of each policy.
+ * The openb experiment against the published end states and placements, and our own strategy's bar.
+ * With the argument "all" every row of the reference; without it one seed of each policy.
  */
 #include "test.h"
 
@@ -47,7 +47,8 @@ static const struct openb_data *load(struct loaded *l, const char *workload, uin
     return &l->data;
 }
 
-static struct openb_result run(const struct openb_data *d, const char *policy, struct openb_placed *placed)
+static struct openb_result run(const struct openb_data *d, const char *policy,
+                               struct openb_placed *placed)
 {
     struct err e = {0};
     struct openb_result res = {0};
@@ -116,9 +117,14 @@ static void test_placements(void **state)
         for (; csv_next(&c, &e) > 0; k++) {
             assert_int_equal(number(&c, "k"), k);
             assert_int_equal(number(&c, "pod_row"), d->arrivals[k]);
-            if (placed[k].node != atoi(field(&c, "node_row")) || placed[k].shared_gpu != atoi(field(&c, "shared_gpu")))
-                fail_msg("%s, arrival %u: node %d card %d, published %s %s", policies[i], k, placed[k].node,
-                         placed[k].shared_gpu, field(&c, "node_row"), field(&c, "shared_gpu"));
+            char want[32];
+            char got[32];
+            snprintf(want, sizeof want, "%.12s,%.12s", field(&c, "node_row"),
+                     field(&c, "shared_gpu"));
+            snprintf(got, sizeof got, "%d,%d", placed[k].node, placed[k].shared_gpu);
+            if (strcmp(want, got) != 0)
+                fail_msg("%s, arrival %u: node and card %s, published %s", policies[i], k, got,
+                         want);
         }
         assert_int_equal(k, d->arrivals_len);
         csv_done(&c);
@@ -127,7 +133,8 @@ static void test_placements(void **state)
     openb_data_done(&l.data);
 }
 
-/* One setting: at least 95.43 % on default in the mean, and at least FGD's value on every other workload. */
+/* One setting: at least 95.43 % on default in the mean, and at least FGD's value on every other
+ * workload. */
 static void test_remuda_beats_fgd(void **state)
 {
     (void)state;
@@ -141,15 +148,16 @@ static void test_remuda_beats_fgd(void **state)
     while (csv_next(&c, &e) > 0) {
         if (strcmp(field(&c, "policy"), "fgd") != 0)
             continue;
-        struct openb_result res = run(load(&l, field(&c, "workload"), number(&c, "seed")), "remuda", NULL);
+        struct openb_result res =
+            run(load(&l, field(&c, "workload"), number(&c, "seed")), "remuda", NULL);
         if (strcmp(field(&c, "workload"), "default") == 0) {
             sum += res.alloc_gpu_milli;
             seeds++;
         } else {
             others++;
             if (res.alloc_gpu_milli < number(&c, "alloc_gpu_milli"))
-                fail_msg("%s: %llu, fgd has %s", field(&c, "workload"), (unsigned long long)res.alloc_gpu_milli,
-                         field(&c, "alloc_gpu_milli"));
+                fail_msg("%s: %llu, fgd has %s", field(&c, "workload"),
+                         (unsigned long long)res.alloc_gpu_milli, field(&c, "alloc_gpu_milli"));
         }
     }
     assert_int_equal(seeds, 5);
@@ -207,10 +215,10 @@ static void put(const char *name, const char *text)
         fail_msg("%s", e.text);
 }
 
-#define NODES  "sn,cpu_milli,memory_mib,gpu,model\na,64000,262144,2,T4\nb,64000,262144,1,T4\n"
-#define PODS   "name,cpu_milli,memory_mib,num_gpu,gpu_milli\np,1000,10,1,500\nq,1000,10,2,1000\n"
-#define ORDER  "pod_row\n1\n0\n0\n"
-#define RANKS  "rank\n1\n0\n"
+#define NODES "sn,cpu_milli,memory_mib,gpu,model\na,64000,262144,2,T4\nb,64000,262144,1,T4\n"
+#define PODS  "name,cpu_milli,memory_mib,num_gpu,gpu_milli\np,1000,10,1,500\nq,1000,10,2,1000\n"
+#define ORDER "pod_row\n1\n0\n0\n"
+#define RANKS "rank\n1\n0\n"
 
 static void test_bad_files_are_refused(void **state)
 {
@@ -221,15 +229,23 @@ static void test_bad_files_are_refused(void **state)
         {"openb_node_list_gpu_node.csv", "", "columns"},
         {"openb_node_list_gpu_node.csv", "sn,cpu_milli\n", "no column 'memory_mib'"},
         {"openb_node_list_gpu_node.csv", "sn,cpu_milli,memory_mib,gpu,model\n", "no nodes"},
-        {"openb_node_list_gpu_node.csv", "sn,cpu_milli,memory_mib,gpu,model\na,1,1,17,T4\n", ":2: column gpu is '17'"},
-        {"openb_node_list_gpu_node.csv", "sn,cpu_milli,memory_mib,gpu,model\na,1,1,1\n", "4 fields"},
-        {"openb_node_list_gpu_node.csv", "sn,cpu_milli,memory_mib,gpu,model\na,-1,1,1,T4\n", "cpu_milli is '-1'"},
-        {"openb_node_list_gpu_node.csv", "sn,cpu_milli,memory_mib,gpu,model\na,99999999999999999999,1,1,T4\n", "allowed"},
-        {"openb_node_list_gpu_node.csv", "sn,cpu_milli,memory_mib,gpu,model\n,1,1,1,T4\n", "column sn"},
+        {"openb_node_list_gpu_node.csv", "sn,cpu_milli,memory_mib,gpu,model\na,1,1,17,T4\n",
+         ":2: column gpu is '17'"},
+        {"openb_node_list_gpu_node.csv", "sn,cpu_milli,memory_mib,gpu,model\na,1,1,1\n",
+         "4 fields"},
+        {"openb_node_list_gpu_node.csv", "sn,cpu_milli,memory_mib,gpu,model\na,-1,1,1,T4\n",
+         "cpu_milli is '-1'"},
+        {"openb_node_list_gpu_node.csv",
+         "sn,cpu_milli,memory_mib,gpu,model\na,99999999999999999999,1,1,T4\n", "allowed"},
+        {"openb_node_list_gpu_node.csv", "sn,cpu_milli,memory_mib,gpu,model\n,1,1,1,T4\n",
+         "column sn"},
         {"openb_pod_list_default.csv", "cpu_milli,memory_mib,num_gpu,gpu_milli\n", "no tasks"},
-        {"openb_pod_list_default.csv", "cpu_milli,memory_mib,num_gpu,gpu_milli\n1,1,2,500\n", "a part of a card"},
-        {"openb_pod_list_default.csv", "cpu_milli,memory_mib,num_gpu,gpu_milli\n1,1,1,1001\n", "gpu_milli is '1001'"},
-        {"openb_pod_list_default.csv", "cpu_milli,memory_mib,num_gpu,gpu_milli\n1,1,nan,1\n", "num_gpu is 'nan'"},
+        {"openb_pod_list_default.csv", "cpu_milli,memory_mib,num_gpu,gpu_milli\n1,1,2,500\n",
+         "a part of a card"},
+        {"openb_pod_list_default.csv", "cpu_milli,memory_mib,num_gpu,gpu_milli\n1,1,1,1001\n",
+         "gpu_milli is '1001'"},
+        {"openb_pod_list_default.csv", "cpu_milli,memory_mib,num_gpu,gpu_milli\n1,1,nan,1\n",
+         "num_gpu is 'nan'"},
         {"orders/default_seed1_pods.csv", "pod_row\n2\n", "pod_row is '2'"},
         {"orders/default_seed1_noderank.csv", "rank\n0\n0\n", "a second time"},
         {"orders/default_seed1_noderank.csv", "rank\n0\n", "1 ranks for 2 nodes"},
@@ -257,8 +273,8 @@ static void test_bad_files_are_refused(void **state)
     struct openb_placed placed[3];
     struct openb_result res;
     assert_int_equal(openb_run(&d, openb_strategy("bestfit"), 1, &res, placed, &e), 0);
-    assert_int_equal(placed[0].node, 0);       /* two cards */
-    assert_int_equal(placed[1].node, 1);       /* two halves on the other node's one card */
+    assert_int_equal(placed[0].node, 0); /* two cards */
+    assert_int_equal(placed[1].node, 1); /* two halves on the other node's one card */
     assert_int_equal(placed[2].shared_gpu, 0);
     assert_int_equal(res.alloc_gpu_milli, 3000);
     /* Every allocation may fail. */
@@ -277,9 +293,9 @@ int main(int argc, char **argv)
 {
     all_rows = argc > 1 && strcmp(argv[1], "all") == 0;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reference_rows),       cmocka_unit_test(test_placements),
-        cmocka_unit_test(test_remuda_beats_fgd),     cmocka_unit_test(test_random_is_repeatable),
-        cmocka_unit_test(test_published_mix),        cmocka_unit_test(test_bad_files_are_refused),
+        cmocka_unit_test(test_reference_rows),   cmocka_unit_test(test_placements),
+        cmocka_unit_test(test_remuda_beats_fgd), cmocka_unit_test(test_random_is_repeatable),
+        cmocka_unit_test(test_published_mix),    cmocka_unit_test(test_bad_files_are_refused),
     };
     return test_run("openb", tests);
 }

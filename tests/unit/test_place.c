@@ -44,7 +44,7 @@ static struct node_desc desc_of(uint32_t number, uint32_t gpus, uint32_t island_
     snprintf(d.name, sizeof d.name, "node-%u", number);
     for (uint32_t i = 0; i < gpus; i++) {
         snprintf(d.gpus[i].uuid, sizeof d.gpus[i].uuid, "GPU-%u-%u", number, i);
-        strcpy(d.gpus[i].model, "A100");
+        snprintf(d.gpus[i].model, sizeof d.gpus[i].model, "A100");
         d.gpus[i].mem_mib = 40960;
         d.gpus[i].island = (uint8_t)(i / island_size);
         d.gpus[i].healthy = true;
@@ -75,7 +75,7 @@ static void random_nodes(struct pool *x, struct rng *r, uint32_t nodes)
         for (uint32_t g = 0; g < d.gpus_len; g++) {
             d.gpus[g].healthy = !rng_chance(r, 80000);
             if (rng_chance(r, 300000))
-                strcpy(d.gpus[g].model, "T4");
+                snprintf(d.gpus[g].model, sizeof d.gpus[g].model, "T4");
         }
         pool_add(x, &d);
     }
@@ -93,7 +93,7 @@ static struct place_req random_req(const struct pool *x, struct rng *r)
         q.share_milli = (uint32_t)rng_between(r, 1, 10) * 100;
         q.share_mem_mib = (uint32_t)rng_below(r, 3) * 15000;
     }
-    strcpy(q.gpu_model, models[rng_below(r, 6)]);
+    snprintf(q.gpu_model, sizeof q.gpu_model, "%s", models[rng_below(r, 6)]);
     return place_req_of(&x->c, &q);
 }
 
