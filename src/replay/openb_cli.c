@@ -253,14 +253,14 @@ static int run_orders(const struct openb_request *q, const struct order *orders,
     jsonw_init(&w, &out);
     if (q->all)
         jsonw_array(&w);
-    if (!q->json)
-        printf("%-14s %6s  %-10s %8s %8s %10s %10s %10s\n", "workload", "seed", "policy", "arrived",
-               "dropped", "gpu-milli", "alloc-%", "frag-%");
     for (size_t i = 0; i < len; i++) {
         struct openb_result res = {0};
         int r = run_order(q, &orders[i], &res, e);
         if (r < 0)
             return r;
+        if (!q->json && i == 0)
+            printf("%-14s %6s  %-10s %8s %8s %10s %10s %10s\n", "workload", "seed", "policy",
+                   "arrived", "dropped", "gpu-milli", "alloc-%", "frag-%");
         write_json(&w, &orders[i], q->policy, &res);
         if (!q->json)
             write_row(&orders[i], q->policy, &res);

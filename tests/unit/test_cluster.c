@@ -8,6 +8,7 @@
 #include "core/fragmentation.h"
 #include "core/ledger.h"
 #include "core/mix.h"
+#include "core/strategy.h"
 
 #include <errno.h>
 #include <string.h>
@@ -332,6 +333,68 @@ static void test_fragmentation_example(void **state)
     mix_free(m);
 }
 
+static struct mix *mix_of(uint32_t a, uint32_t b)
+{
+    const struct mix_item items[] = {
+        {.gpus = 1, .milli = a, .model_mask = UINT64_MAX, .weight = 1},
+        {.gpus = 1, .milli = b, .model_mask = UINT64_MAX, .weight = b == 0 ? 0 : 1},
+    };
+    struct mix *m = mix_new(items, b == 0 ? 1 : 2);
+    assert_non_null(m);
+    return m;
+}
+
+static void test_waste_examples(void **state)
+{
+    (void)state;
+    struct mix *both = mix_of(800, 200);
+    struct mix *one = mix_of(800, 0);
+    assert_int_equal(mix_waste(both, 0), 0);
+    assert_int_equal(mix_waste(both, 100), 100000);
+    assert_int_equal(mix_waste(both, 200), 0);
+    assert_int_equal(mix_waste(both, 800), 0);
+    assert_int_equal(mix_waste(both, 900), 100000);
+    assert_int_equal(mix_waste(one, 1000), 200000);
+    mix_free(both);
+    mix_free(one);
+    /* What fits is one in a hundred requests: three fifths of the way to "none fits". */
+    const struct mix_item rare[] = {
+        {.gpus = 1, .milli = 900, .model_mask = UINT64_MAX, .weight = 99},
+        {.gpus = 1, .milli = 100, .model_mask = UINT64_MAX, .weight = 1},
+    };
+    struct mix *m = mix_new(rare, 2);
+    assert_non_null(m);
+    assert_int_equal(mix_waste(m, 100), 60000);
+    mix_free(m);
+}
+
+/* The example of strategies/remuda.c. */
+static void test_remuda_takes_the_used_card(void **state)
+{
+    (void)state;
+    const struct strategy *remuda = strategy_find("remuda");
+    struct mix *m = mix_of(1000, 300);
+    struct node n = {
+        .gpus_len = 2, .cpu_milli = 8000, .free_cpu_milli = 8000, .gpus_milli_free = 1400};
+    for (int i = 0; i < 2; i++)
+        n.gpus[i] = (struct gpu){.free_milli = i == 0 ? 1000 : 400, .healthy = true};
+    struct frag_state now;
+    frag_state_of(&now, &n);
+    const struct place_req r = {.share_milli = 300, .model_mask = UINT64_MAX};
+    assert_int_equal(mix_fragmentation(m, &now), 400); /* weight 2 */
+    assert_int_equal(mix_fragmentation_after(m, &now, &n, &r, 2), 200);
+    assert_int_equal(mix_fragmentation_after(m, &now, &n, &r, 1), 1100);
+    struct score_in in = {.mix = m, .node = &n, .req = &r, .cards = 3};
+    uint32_t mask = 0;
+    remuda->score(&in, &mask);
+    assert_int_equal(mask, 2);
+    /* A card whose memory is gone is no place, however much compute it has left. */
+    n.gpus[1].mem_mib = 1000;
+    n.gpus[1].free_mem_mib = 10;
+    assert_int_equal(frag_card_free(&n.gpus[1]), 10);
+    mix_free(m);
+}
+
 /* The definition, item by item. */
 static int64_t slow_fragmentation(const struct mix_item *items, size_t len,
                                   const struct frag_state *s)
@@ -445,6 +508,8 @@ int main(void)
         cmocka_unit_test(test_cards_are_chosen_by_link),
         cmocka_unit_test(test_pick_has_the_best_worst_link),
         cmocka_unit_test(test_fragmentation_example),
+        cmocka_unit_test(test_waste_examples),
+        cmocka_unit_test(test_remuda_takes_the_used_card),
         cmocka_unit_test(test_fragmentation_equals_its_definition),
         cmocka_unit_test(test_observed_mix_follows_slowly),
     };
