@@ -39,7 +39,6 @@ static uint32_t add(struct cluster *c, const struct node_desc *d)
     return id;
 }
 
-/* REQ: A2 */
 static void test_cards_keep_their_number(void **state)
 {
     (void)state;
@@ -185,6 +184,7 @@ static void test_change_log_is_trimmed(void **state)
     cluster_done(&c);
 }
 
+/* REQ: F5 */
 /* Random takes; giving them back in any order leads to the very start. */
 static void test_take_and_give_return_to_the_start(void **state)
 {
@@ -266,7 +266,7 @@ static struct node two_sockets(void)
 
 #define SET4(a, b, c, d) (1u << (a) | 1u << (b) | 1u << (c) | 1u << (d))
 
-/* REQ: C2 */
+/* REQ: E2 */
 static void test_cards_are_chosen_by_link(void **state)
 {
     (void)state;

@@ -233,7 +233,7 @@ static struct place_query random_query(const struct pool *x, struct rng *r, uint
     return q;
 }
 
-/* REQ: C2 */
+/* REQ: A1, A2, A4, C8, E2 */
 static void test_found_if_and_only_if_one_exists(void **state)
 {
     (void)state;
