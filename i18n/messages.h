@@ -140,6 +140,17 @@ X(SCRIPT_LATE, "warning: %1$s: line %2$zu: #REMUDA stands after the first comman
   "警告：%1$s：第 %2$zu 行：#REMUDA 位于第一条命令之后，不起作用；请上移") \
 X(WARNING, "warning: %1$s", "警告：%1$s") \
 X(NO_REPLAY, "this program was built without replay", "此程序未包含重放功能") \
+X(SUBMIT_COMMAND_HINT, "to run a command rather than a script, put -- before it: remuda submit -- COMMAND", \
+  "要运行命令而非脚本，请在命令前加 --：remuda submit -- 命令") \
+X(NOT_UTF8, "%1$s: a word is not UTF-8", "%1$s：有参数不是 UTF-8") \
+X(ENV_NOT_UTF8, "warning: the environment variable %1$s is not UTF-8 and is left out", "警告：环境变量 %1$s 不是 UTF-8，已略去") \
+X(ENV_NOT_SET, "--export: the environment variable \"%1$s\" is not set; give NAME=value, or a name that is", \
+  "--export：环境变量“%1$s”未设置；请给出 NAME=value 或已设置的名称") \
+X(GIVE_FILE, "give a file", "请给出文件") \
+X(NOT_OVER_URL, "%1$s: only works on this machine, but REMUDA_URL is %2$s; unset it, or give --state", \
+  "%1$s：只能用于本机，但 REMUDA_URL 为 %2$s；请取消该变量，或给出 --state") \
+X(RUN_NO_JSON, "run: --json is not allowed: the output is the job's; use `submit --json` and `wait --json`", \
+  "run：不能使用 --json，输出属于作业；请用 submit --json 和 wait --json") \
 X(NO_TERMINAL, "top: needs a terminal (TERM is \"%1$s\")", "top：需要终端（TERM 为“%1$s”）") \
 X(NOT_IN_TIME, "not in time: waited %1$s", "超时：已等待 %1$s")
 
@@ -155,6 +166,8 @@ X(UP_SLOW, "it is not ready after %1$s", "%1$s 后仍未就绪") \
 X(SIMULATED_LINE, "SIMULATED: %1$s", "模拟（SIMULATED）：%1$s") \
 X(SIMULATED_SHORT, "SIMULATED cards", "模拟卡（SIMULATED）") \
 X(CARDS_LINE, "cards: %1$s", "卡：%1$s") \
+X(UP_NO_CARDS, "no GPU was found: jobs without cards run; to try cards that are simulated: remuda down, then remuda up --simulate dgx-a100", \
+  "未找到 GPU：可运行不用卡的作业；如需试用模拟卡：先 remuda down，再 remuda up --simulate dgx-a100") \
 X(DOWN_DONE, "the daemon has stopped; %1$lld jobs keep running", "守护进程已停止；%1$lld 个作业继续运行") \
 X(DOWN_NONE, "no daemon is running at %1$s", "%1$s 没有运行中的守护进程") \
 X(STATUS_DAEMON, "daemon", "守护进程") \

@@ -191,7 +191,7 @@ static int parse(struct cli *c, int argc, char **argv, struct args *a)
 
 /* --- the state folder --- */
 
-static char *absolute(const char *path)
+char *cli_absolute(const char *path)
 {
     if (path[0] == '/')
         return mem_strdup(path);
@@ -199,7 +199,9 @@ static char *absolute(const char *path)
     if (getcwd(here, sizeof here) == NULL)
         return NULL;
     struct strbuf b = {0};
-    strbuf_printf(&b, "%s/%s", here, path);
+    while (strncmp(path, "./", 2) == 0)
+        path += 2;
+    strbuf_printf(&b, "%s%s%s", here, strcmp(path, ".") == 0 ? "" : "/", strcmp(path, ".") == 0 ? "" : path);
     return strbuf_take(&b);
 }
 
@@ -221,7 +223,7 @@ static int settle_state(struct cli *c, const struct args *a)
         strbuf_printf(&b, "%s/.local/state/remuda", home);
     while (b.len > 1 && b.data[b.len - 1] == '/')
         b.data[--b.len] = '\0';
-    c->state_dir = b.len > 0 ? absolute(b.data) : NULL;
+    c->state_dir = b.len > 0 ? cli_absolute(b.data) : NULL;
     strbuf_done(&b);
     if (c->state_dir == NULL)
         return FAIL(c, CLI_USAGE, NO_STATE_DIR);

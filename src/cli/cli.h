@@ -27,6 +27,7 @@ struct cli_daemon {
     const char *config_path;      /* NULL: defaults, or what the store has */
     const char *preset;           /* --simulate */
     const char *cluster_file;     /* --simulate-cluster */
+    const char *cards;            /* where cards come from, for people: "NVML", "simulated (dgx-a100)" */
     const char *listen;           /* "127.0.0.1:8080", or NULL */
     uint64_t time_scale_milli;    /* 1,000: real time */
 };

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define WAIT_CALL_MS 30000 /* one call of a long poll */
+
 /* The filter options as query parameters behind `path`. */
 static void add_filters(struct strbuf *path, const struct args *a)
 {
@@ -318,36 +320,33 @@ int run_cancel(struct cli *c, struct args *a)
     return rc;
 }
 
-/* Waits for one job; *ret (owned by the caller) is the answer. An exit code of our own when that fails. */
-static int wait_one(struct cli *c, uint64_t id, int64_t deadline_ms, json_t **ret)
+int cli_wait(struct cli *c, uint64_t id, int64_t timeout_ms, json_t **ret)
 {
+    int64_t deadline = timeout_ms < 0 ? INT64_MAX : clock_mono_ms() + timeout_ms;
     for (;;) {
-        int64_t left = deadline_ms == INT64_MAX ? 30000 : deadline_ms - clock_mono_ms();
+        int64_t left = deadline == INT64_MAX ? WAIT_CALL_MS : deadline - clock_mono_ms();
         if (left < 0)
             return CLI_TIMEOUT;
         char path[96];
         struct api_reply r;
         (void)snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/wait?timeout_ms=%" PRId64, id,
-                       left < 30000 ? left : (int64_t)30000);
-        api_timeout(c->api, 60000);
+                       left < WAIT_CALL_MS ? left : (int64_t)WAIT_CALL_MS);
+        api_timeout(c->api, 2 * WAIT_CALL_MS);
         int rc = api_call(c->api, "GET", path, NULL, &r);
-        if (rc != CLI_OK) {
+        if (rc != CLI_OK)
             (void)cli_fail_reply(c, &r);
-            api_reply_done(&r);
-            return rc;
-        }
-        if (get_bool(r.body, "ended")) {
+        bool ended = rc == CLI_OK && get_bool(r.body, "ended");
+        if (ended)
             *ret = json_incref(r.body);
-            api_reply_done(&r);
-            return CLI_OK;
-        }
         api_reply_done(&r);
+        if (rc != CLI_OK || ended)
+            return rc;
     }
 }
 
 int run_wait(struct cli *c, struct args *a)
 {
-    int64_t timeout_ms = 0;
+    int64_t timeout_ms = -1;
     int64_t deadline = INT64_MAX;
     const char *timeout = arg_get(a, "timeout");
     struct err e;
@@ -363,7 +362,8 @@ int run_wait(struct cli *c, struct args *a)
     json_t *all = json_array();
     for (int i = 0; i < a->argc; i++) {
         json_t *answer = NULL;
-        int rc = wait_one(c, parse_job_id(c, a->argv[i]), deadline, &answer);
+        int64_t left = deadline == INT64_MAX ? -1 : deadline - clock_mono_ms();
+        int rc = cli_wait(c, parse_job_id(c, a->argv[i]), deadline != INT64_MAX && left < 0 ? 0 : left, &answer);
         if (rc == CLI_TIMEOUT) {
             char text[32];
             units_format_duration(timeout_ms, text);

@@ -92,6 +92,14 @@ void print_json(const json_t *v);
 /* A job id; 0 when it is none (said already). */
 uint64_t parse_job_id(const struct cli *c, const char *word);
 
+/* `path` as an absolute path; the caller's (mem_free). NULL with errno without memory or a current folder. */
+char *cli_absolute(const char *path);
+/*
+ * Waits for the end of a job for at most `timeout_ms` (negative: for ever); *ret (owned by the caller) is then the answer of the API.
+ * CLI_OK, CLI_TIMEOUT, or an exit code whose reason has been said.
+ */
+int cli_wait(struct cli *c, uint64_t id, int64_t timeout_ms, json_t **ret);
+
 /* The verbs, by file. */
 int run_up(struct cli *c, struct args *a);
 int run_down(struct cli *c, struct args *a);
