@@ -280,7 +280,8 @@ X(REASON_GPU_SHARE, "GPU share: needs %1$s of a card, the freest has %2$s", "GPU
 X(REASON_GPU_MODEL, "GPU model %4$s: needs %1$s, %2$s of %3$s free", "GPU 型号 %4$s：需要 %1$s 张，空闲 %2$s 张，共 %3$s 张") \
 X(REASON_CPU, "CPUs: needs %1$s, %2$s of %3$s free", "CPU：需要 %1$s，空闲 %2$s，共 %3$s") \
 X(REASON_MEM, "memory: needs %1$s, %2$s of %3$s free", "内存：需要 %1$s，空闲 %2$s，共 %3$s") \
-X(REASON_LEVEL, "nearness %4$s: %1$s workers, room for %2$s", "距离 %4$s：需要 %1$s 个工作进程，只能放下 %2$s 个") \
+X(REASON_LEVEL, "nearness %4$s: needs room for %1$s workers together, the best place has room for %2$s", \
+  "距离 %4$s：需要在一处放下 %1$s 个工作进程，最好的位置只能放下 %2$s 个") \
 X(REASON_FRAGMENTED, "fragmented: needs %1$s GPUs on one machine, the best has %2$s free of %3$s", \
   "碎片：需要同一台机器上 %1$s 张卡，最好的机器空闲 %2$s 张，共 %3$s 张") \
 X(REASON_TENANT_GPUS, "tenant %4$s: needs %1$s GPUs, %2$s left of its cap of %3$s", "租户 %4$s：需要 %1$s 张卡，上限 %3$s 中还剩 %2$s") \
@@ -328,6 +329,8 @@ X(VERDICT_NEVER, "Job %1$lld can never start on this pool as it is, because:", "
 X(HELD_BY, "held by job %1$lld (%2$s, user %3$s): %4$s", "被作业 %1$lld（%2$s，用户 %3$s）占用：%4$s") \
 X(HELD_UNTIL, ", at most until %1$s", "，最迟至 %1$s") \
 X(RESERVED_START, "Starts at the latest, as far as time limits tell: %1$s", "按时间上限推算，最迟开始于：%1$s") \
+X(RESERVED_GUESS, "Expected to start about %1$s; a guess, for jobs before it have no time limit", \
+  "预计约于 %1$s 开始；前面的作业没有时间上限，仅为估计") \
 X(WOULD_START, "It would start now with one of:", "若改为以下之一，现在即可启动：") \
 X(WAIT_OR_CHANGE, "See also: remuda show %1$lld, remuda ps, remuda nodes", "另见：remuda show %1$lld、remuda ps、remuda nodes")
 

@@ -116,12 +116,12 @@ const char *cause_text(const char *cause)
 {
     static const struct word words[] = {
         {"exit", MSG_CAUSE_EXIT},
-        {"cancel", MSG_CAUSE_CANCEL},
+        {"cancelled", MSG_CAUSE_CANCEL},
         {"time-limit", MSG_CAUSE_TIME_LIMIT},
         {"worker-failed", MSG_CAUSE_WORKER_FAILED},
         {"launch-failed", MSG_CAUSE_LAUNCH_FAILED},
         {"lost", MSG_CAUSE_LOST},
-        {"oom", MSG_CAUSE_OOM},
+        {"out-of-memory", MSG_CAUSE_OOM},
         {"node-gone", MSG_CAUSE_NODE_GONE},
     };
     return WORD_FOR(words, cause);

@@ -296,7 +296,10 @@ void explain_write(struct strbuf *out, const json_t *v)
     if (json_is_object(reservation)) {
         char when[32];
         format_local(get_time(reservation, "start_at"), when);
-        ADD(out, RESERVED_START, when);
+        if (get_bool(reservation, "bounded"))
+            ADD(out, RESERVED_START, when);
+        else
+            ADD(out, RESERVED_GUESS, when);
         strbuf_putc(out, '\n');
     }
     const json_t *changes = json_object_get(v, "would_start_with");

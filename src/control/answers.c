@@ -60,6 +60,12 @@ void control_write_status(const struct control *c, int64_t now_ms, struct jsonw 
 
 /* --- jobs --- */
 
+/* Caps are told as caps too: readers look for the words of the configuration. */
+static bool is_cap(enum reason_code code)
+{
+    return code >= REASON_TENANT_GPUS && code <= REASON_QUEUE_JOBS;
+}
+
 static void write_reason_args(struct jsonw *w, const struct reason *r)
 {
     jsonw_object(w);
@@ -67,6 +73,10 @@ static void write_reason_args(struct jsonw *w, const struct reason *r)
     jsonw_key_u64(w, "free", r->free);
     jsonw_key_u64(w, "total", r->total);
     jsonw_key_u64(w, "short_by", r->asked > r->free ? r->asked - r->free : 0);
+    if (is_cap(r->code)) {
+        jsonw_key_u64(w, "cap", r->total);
+        jsonw_key_u64(w, "used", r->total > r->free ? r->total - r->free : 0);
+    }
     if (r->level != LEVEL_ANY)
         jsonw_key_str(w, "level", level_name(r->level));
     if (r->name[0] != '\0')
@@ -389,6 +399,7 @@ static void write_reservation(const struct control *c, uint64_t id, struct jsonw
     }
     jsonw_object(w);
     jsonw_key_time(w, "start_at", v.start_ms);
+    jsonw_key_bool(w, "bounded", v.bounded);
     jsonw_key(w, "nodes");
     jsonw_array(w);
     for (uint32_t i = 0; i < v.nodes_len; i++)

@@ -22,6 +22,7 @@ struct sums {
     } *nodes;
     struct account *tenants;
     struct account *users;
+    struct account *members;
     struct account *queues;
     uint64_t states[JOB_STATES_LEN];
 };
@@ -31,6 +32,7 @@ static void sums_done(struct sums *s)
     mem_free(s->nodes);
     mem_free(s->tenants);
     mem_free(s->users);
+    mem_free(s->members);
     mem_free(s->queues);
 }
 
@@ -40,8 +42,10 @@ static int sums_init(struct sums *s, const struct core *c)
     s->nodes = mem_alloc(c->cluster.nodes_len, sizeof *s->nodes);
     s->tenants = mem_alloc(c->tenants.count, sizeof *s->tenants);
     s->users = mem_alloc(c->users.count, sizeof *s->users);
+    s->members = mem_alloc(c->members.count, sizeof *s->members);
     s->queues = mem_alloc(c->queues.count, sizeof *s->queues);
-    if (s->nodes == NULL || s->tenants == NULL || s->users == NULL || s->queues == NULL)
+    if (s->nodes == NULL || s->tenants == NULL || s->users == NULL || s->members == NULL ||
+        s->queues == NULL)
         return -ENOMEM;
     return 0;
 }
@@ -125,6 +129,7 @@ static int sum_jobs(struct sums *s, const struct core *c, struct err *e)
             continue;
         charge(&s->tenants[j->payer.tenant], j);
         charge(&s->users[j->payer.user], j);
+        charge(&s->members[j->payer.member], j);
         charge(&s->queues[j->payer.queue], j);
         for (uint32_t w = 0; w < j->workers && r == 0; w++)
             r = add_grant(s, c, j, &j->grants[w], e);
@@ -213,6 +218,8 @@ int core_audit(const struct core *c, struct err *e)
         r = check_accounts(&c->ledger.tenants, s.tenants, &c->tenants, "tenant", e);
     if (r == 0)
         r = check_accounts(&c->ledger.users, s.users, &c->users, "user", e);
+    if (r == 0)
+        r = check_accounts(&c->ledger.members, s.members, &c->members, "user within a tenant", e);
     if (r == 0)
         r = check_accounts(&c->ledger.queues, s.queues, &c->queues, "queue", e);
     sums_done(&s);

@@ -110,6 +110,7 @@ void core_free(struct core *c)
     config_done(&c->config);
     intern_done(&c->tenants);
     intern_done(&c->users);
+    intern_done(&c->members);
     intern_done(&c->queues);
     mem_free(c);
 }
@@ -168,6 +169,11 @@ const struct account *core_tenant_account(const struct core *c, uint32_t tenant)
 const struct account *core_user_account(const struct core *c, uint32_t user)
 {
     return account_at(&c->ledger.users, user);
+}
+
+const struct account *core_member_account(const struct core *c, uint32_t member)
+{
+    return account_at(&c->ledger.members, member);
 }
 
 const struct account *core_queue_account(const struct core *c, uint32_t queue)
@@ -229,13 +235,24 @@ struct caps core_tenant_caps(const struct core *c, const char *tenant)
     return t == NULL ? no_caps : t->caps;
 }
 
-struct caps core_user_caps(const struct core *c, const char *user, const char *tenant)
+static const struct config_user *find_user(const struct config *c, const char *name)
 {
-    for (size_t i = 0; i < c->config.users_len; i++)
-        if (strcmp(c->config.users[i].name, user) == 0)
-            return c->config.users[i].caps;
+    for (size_t i = 0; i < c->users_len; i++)
+        if (strcmp(c->users[i].name, name) == 0)
+            return &c->users[i];
+    return NULL;
+}
+
+struct caps core_user_caps(const struct core *c, const char *user)
+{
+    const struct config_user *u = find_user(&c->config, user);
+    return u == NULL ? no_caps : u->caps;
+}
+
+struct caps core_member_caps(const struct core *c, const char *user, const char *tenant)
+{
     const struct config_tenant *t = find_tenant(&c->config, tenant);
-    return t == NULL ? no_caps : t->user_caps;
+    return t == NULL || find_user(&c->config, user) != NULL ? no_caps : t->user_caps;
 }
 
 struct caps core_queue_caps(const struct core *c, const char *queue)
@@ -264,7 +281,7 @@ bool core_reservation(const struct core *c, uint64_t job, struct reservation_vie
     for (uint32_t i = 0; i < c->reservations_len; i++) {
         const struct reservation *r = &c->reservations[i];
         if (r->job->id == job) {
-            *ret = (struct reservation_view){r->start_ms, r->nodes, r->nodes_len};
+            *ret = (struct reservation_view){r->start_ms, r->bounded, r->nodes, r->nodes_len};
             return true;
         }
     }
@@ -402,6 +419,13 @@ static int reserve_table(struct core *c, uint64_t id)
     return r;
 }
 
+static uint32_t member_id(struct core *c, const struct job_spec *s)
+{
+    char name[2 * NAME_SIZE];
+    (void)snprintf(name, sizeof name, "%s\n%s", s->tenant, s->user);
+    return intern_id(&c->members, name);
+}
+
 static int fill_job(struct core *c, struct job *j, const struct record *r, struct err *e)
 {
     const struct job_spec *s = r->spec;
@@ -409,9 +433,10 @@ static int fill_job(struct core *c, struct job *j, const struct record *r, struc
     j->state = JOB_QUEUED;
     j->payer = (struct payer){.tenant = intern_id(&c->tenants, s->tenant),
                               .user = intern_id(&c->users, s->user),
+                              .member = member_id(c, s),
                               .queue = intern_id(&c->queues, s->queue)};
-    if (j->payer.tenant == INTERN_NONE || j->payer.user == INTERN_NONE || j->payer.queue == INTERN_NONE ||
-        ledger_reserve(&c->ledger, j->payer) < 0)
+    if (j->payer.tenant == INTERN_NONE || j->payer.user == INTERN_NONE ||
+        j->payer.member == INTERN_NONE || j->payer.queue == INTERN_NONE || ledger_reserve(&c->ledger, j->payer) < 0)
         return -ENOMEM;
     j->strategy = strategy_find(s->strategy);
     if (j->strategy == NULL)

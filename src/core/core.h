@@ -54,6 +54,7 @@ const struct cluster *core_cluster(const struct core *c);
 const struct config *core_config(const struct core *c);
 const struct account *core_tenant_account(const struct core *c, uint32_t tenant);
 const struct account *core_user_account(const struct core *c, uint32_t user);
+const struct account *core_member_account(const struct core *c, uint32_t member);
 const struct account *core_queue_account(const struct core *c, uint32_t queue);
 const char *core_tenant_name(const struct core *c, uint32_t tenant);
 const char *core_user_name(const struct core *c, uint32_t user);
@@ -62,9 +63,13 @@ const char *core_queue_name(const struct core *c, uint32_t queue);
 uint32_t core_tenant_id(const struct core *c, const char *name);
 uint32_t core_user_id(const struct core *c, const char *name);
 uint32_t core_queue_id(const struct core *c, const char *name);
-/* The caps that hold for a tenant, user or queue by name. */
+/*
+ * The caps that hold for a tenant, user or queue by name. Those of a user count all its jobs; those of a member (what
+ * a tenant allows each of its users) count the user's jobs in that tenant, and a user with caps of its own has none.
+ */
 struct caps core_tenant_caps(const struct core *c, const char *tenant);
-struct caps core_user_caps(const struct core *c, const char *user, const char *tenant);
+struct caps core_user_caps(const struct core *c, const char *user);
+struct caps core_member_caps(const struct core *c, const char *user, const char *tenant);
 struct caps core_queue_caps(const struct core *c, const char *queue);
 uint64_t core_count(const struct core *c, enum job_state s);
 
@@ -84,6 +89,7 @@ struct reason core_reason(struct core *c, const struct job *j, int64_t now_ms);
 /* The reservation kept for a blocked job; false when it has none. */
 struct reservation_view {
     int64_t start_ms;      /* expected start */
+    bool bounded;          /* all jobs that are waited for have time limits: it starts no later */
     const uint32_t *nodes; /* borrowed */
     uint32_t nodes_len;
 };

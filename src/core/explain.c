@@ -124,6 +124,39 @@ static bool fits(struct core *c, const struct place_query *q)
     return r == 0;
 }
 
+/* Room for workers on the cards of the best NVLink island of `n`. */
+static uint32_t island_room(const struct node *n, const struct place_req *req)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 0; i < n->gpus_len; i++) {
+        struct node one = *n;
+        for (uint32_t k = 0; k < n->gpus_len; k++)
+            one.gpus[k].healthy = one.gpus[k].healthy && n->gpus[k].island == n->gpus[i].island;
+        uint32_t room = place_room(&one, req);
+        best = room > best ? room : best;
+    }
+    return best;
+}
+
+/* Room for workers in the best single island, machine or rack. O(nodes^2) at worst for racks, asked for one job. */
+static uint32_t level_room(const struct core *c, const struct place_req *req, enum level level)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 0; i < c->cluster.nodes_len; i++) {
+        const struct node *n = c->cluster.nodes[i];
+        uint32_t room = 0;
+        if (!node_open(n))
+            continue;
+        for (uint32_t k = i; k < c->cluster.nodes_len && level == LEVEL_RACK; k++)
+            if (node_open(c->cluster.nodes[k]) && c->cluster.nodes[k]->rack == n->rack)
+                room += place_room(c->cluster.nodes[k], req);
+        if (level != LEVEL_RACK)
+            room = level == LEVEL_NVLINK ? island_room(n, req) : place_room(n, req);
+        best = room > best ? room : best;
+    }
+    return best;
+}
+
 struct list {
     struct reason *rows;
     uint32_t cap;
@@ -172,7 +205,7 @@ static void capacity_reasons(struct core *c, const struct job *j, int64_t now_ms
     if (s.room < j->workers)
         return;
     if (!fits(c, &q)) {
-        add(l, REASON_LEVEL, j->workers, s.room, s.room)->level = j->require;
+        add(l, REASON_LEVEL, j->workers, level_room(c, &q.req, j->require), s.room)->level = j->require;
         return;
     }
     q.banned = reserve_banned(c, j, now_ms);
@@ -212,7 +245,7 @@ static uint64_t amount_of(const struct core *c, const struct job *h, const struc
         return r->code == REASON_TENANT_JOBS ? 1 : job_gpus_milli(h);
     case REASON_USER_GPUS:
     case REASON_USER_JOBS:
-        if (h->payer.user != j->payer.user)
+        if (r->member ? h->payer.member != j->payer.member : h->payer.user != j->payer.user)
             return 0;
         return r->code == REASON_USER_JOBS ? 1 : job_gpus_milli(h);
     case REASON_QUEUE_GPUS:

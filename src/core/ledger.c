@@ -21,6 +21,7 @@ void ledger_done(struct ledger *l)
 {
     mem_free(l->tenants.rows);
     mem_free(l->users.rows);
+    mem_free(l->members.rows);
     mem_free(l->queues.rows);
     *l = (struct ledger){0};
 }
@@ -33,7 +34,7 @@ static int reserve(struct accounts *a, uint32_t upto)
 int ledger_reserve(struct ledger *l, struct payer upto)
 {
     if (reserve(&l->tenants, upto.tenant) < 0 || reserve(&l->users, upto.user) < 0 ||
-        reserve(&l->queues, upto.queue) < 0)
+        reserve(&l->members, upto.member) < 0 || reserve(&l->queues, upto.queue) < 0)
         return -ENOMEM;
     return 0;
 }
@@ -169,6 +170,7 @@ void ledger_take(struct ledger *l, struct payer p, const struct grant *grants, s
     struct account sum = sum_of(grants, len);
     charge(account(&l->tenants, p.tenant), &sum);
     charge(account(&l->users, p.user), &sum);
+    charge(account(&l->members, p.member), &sum);
     charge(account(&l->queues, p.queue), &sum);
 }
 
@@ -201,6 +203,7 @@ void ledger_give(struct ledger *l, struct payer p, const struct grant *grants, s
     struct account sum = sum_of(grants, len);
     refund(account(&l->tenants, p.tenant), &sum);
     refund(account(&l->users, p.user), &sum);
+    refund(account(&l->members, p.member), &sum);
     refund(account(&l->queues, p.queue), &sum);
     for (size_t i = 0; i < len; i++) {
         assert(grants[i].node < l->cluster->nodes_len);

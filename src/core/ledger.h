@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The one ledger: everything held is held through ledger_take() and comes back through ledger_give(). A grant is
- * what one worker holds on one node. The accounts (tenants, users, queues) are charged in the same step, so that
+ * what one worker holds on one node. The accounts (tenants, users, members, queues) are charged in the same step, so that
  * no sum can drift from the grants it stands for; the audit (audit.h) checks exactly that.
  */
 #ifndef REMUDA_CORE_LEDGER_H
@@ -22,10 +22,11 @@ struct grant {
 struct payer {
     uint32_t tenant;
     uint32_t user;
+    uint32_t member; /* the user within the tenant */
     uint32_t queue;
 };
 
-/* Running totals of one tenant, user or queue. */
+/* Running totals of one tenant, user, member or queue. */
 struct account {
     uint64_t gpus_milli;
     uint64_t jobs; /* jobs that hold something */
@@ -42,6 +43,7 @@ struct ledger {
     struct cluster *cluster; /* borrowed */
     struct accounts tenants;
     struct accounts users;
+    struct accounts members;
     struct accounts queues;
 };
 

@@ -62,6 +62,7 @@ struct reason {
     uint64_t total;
     enum level level;         /* REASON_LEVEL */
     char name[NAME_SIZE];     /* the tenant, user, queue or model that is meant */
+    bool member;              /* REASON_USER_*: of the user's jobs in this tenant, not of all */
     int64_t until_ms;         /* REASON_BACKOFF, REASON_RESERVED */
     uint64_t job;             /* REASON_RESERVED, REASON_BEHIND: for whom */
     uint32_t holders_len;

@@ -25,6 +25,7 @@
 
 struct opening {
     int64_t at_ms;
+    bool bounded;  /* every job that ends before has a time limit */
     uint32_t rank; /* of the node, for a total order */
     uint32_t node;
     uint32_t group; /* rack or node, as the level wants */
@@ -62,6 +63,7 @@ bool reserve_prune(struct core *c)
 
 struct release {
     int64_t at_ms;
+    bool bounded;
     uint32_t order; /* among equal times, so that the sort is total */
     const struct grant *grant;
 };
@@ -86,14 +88,15 @@ static int compare_opening(const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-static int push(struct openings *o, const struct node *n, enum level level, int64_t at_ms, uint32_t count)
+/* Adds `count` openings like `at`, whose other fields are filled in here. */
+static int push(struct openings *o, const struct node *n, enum level level, const struct opening *at, uint32_t count)
 {
     int r = mem_grow(&o->rows, &o->cap, o->len + count, sizeof *o->rows);
     if (r < 0)
         return r;
     uint32_t group = level == LEVEL_RACK ? n->rack : level == LEVEL_ANY ? 0 : n->id;
     for (uint32_t i = 0; i < count; i++)
-        o->rows[o->len++] = (struct opening){at_ms, n->rank, n->id, group};
+        o->rows[o->len++] = (struct opening){at->at_ms, at->bounded, n->rank, n->id, group};
     return 0;
 }
 
@@ -109,17 +112,18 @@ static int node_openings(struct core *c, const struct node *n, const struct job 
         return -ENOMEM;
     for (uint32_t i = 0; i < len; i++) {
         const struct job *h = core_job(c, holders[i].job);
-        releases[i] = (struct release){reserve_expected_end(h, now_ms), i, &h->grants[holders[i].worker]};
+        releases[i] = (struct release){reserve_expected_end(h, now_ms), job_deadline_ms(h) != INT64_MAX, i,
+                                       &h->grants[holders[i].worker]};
     }
     qsort(releases, len, sizeof *releases, compare_release);
     *then = *n;
     uint32_t room = 0;
-    int64_t at = now_ms;
+    struct opening at = {.at_ms = now_ms, .bounded = true};
     for (uint32_t i = 0;; i++) {
         uint32_t more = place_room(then, req);
         more = more > j->workers ? j->workers : more;
         if (more > room) {
-            int r = push(out, n, j->require, at, more - room);
+            int r = push(out, n, j->require, &at, more - room);
             if (r < 0)
                 return r;
             room = more;
@@ -127,7 +131,8 @@ static int node_openings(struct core *c, const struct node *n, const struct job 
         if (i == len || room == j->workers)
             return 0;
         node_give(then, releases[i].grant);
-        at = releases[i].at_ms;
+        at.at_ms = releases[i].at_ms;
+        at.bounded = at.bounded && releases[i].bounded;
     }
 }
 
@@ -173,7 +178,10 @@ static int keep(struct core *c, const struct job *j, const struct opening *rows)
     for (uint32_t i = 0; i < j->workers; i++)
         if (len == 0 || nodes[len - 1] != nodes[i])
             nodes[len++] = nodes[i];
-    *r = (struct reservation){j, rows[j->workers - 1].at_ms, nodes, len};
+    bool bounded = true;
+    for (uint32_t i = 0; i < j->workers; i++)
+        bounded = bounded && rows[i].bounded;
+    *r = (struct reservation){j, rows[j->workers - 1].at_ms, bounded, nodes, len};
     c->reservations_len++;
     c->counters.reservations++;
     return 0;

@@ -156,19 +156,23 @@ bool schedule_cap_reason(const struct core *c, const struct job *j, struct reaso
         const char *name;
         enum reason_code gpus;
         enum reason_code jobs;
+        bool member;
     } checks[] = {
         {core_tenant_account(c, j->payer.tenant), core_tenant_caps(c, tenant), tenant, REASON_TENANT_GPUS,
-         REASON_TENANT_JOBS},
-        {core_user_account(c, j->payer.user), core_user_caps(c, user, tenant), user, REASON_USER_GPUS,
-         REASON_USER_JOBS},
+         REASON_TENANT_JOBS, false},
+        {core_user_account(c, j->payer.user), core_user_caps(c, user), user, REASON_USER_GPUS, REASON_USER_JOBS, false},
+        {core_member_account(c, j->payer.member), core_member_caps(c, user, tenant), user, REASON_USER_GPUS,
+         REASON_USER_JOBS, true},
         {core_queue_account(c, j->payer.queue), core_queue_caps(c, queue), queue, REASON_QUEUE_GPUS,
-         REASON_QUEUE_JOBS},
+         REASON_QUEUE_JOBS, false},
     };
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
         if (over_cap(checks[i].account->gpus_milli, job_gpus_milli(j), checks[i].caps.gpus_milli, checks[i].gpus,
                      checks[i].name, ret) ||
-            over_cap(checks[i].account->jobs, 1, checks[i].caps.jobs, checks[i].jobs, checks[i].name, ret))
+            over_cap(checks[i].account->jobs, 1, checks[i].caps.jobs, checks[i].jobs, checks[i].name, ret)) {
+            ret->member = checks[i].member;
             return true;
+        }
     }
     return false;
 }
@@ -270,7 +274,8 @@ int core_check_spec(struct core *c, const struct job_spec *spec, struct err *e)
         struct caps caps;
     } checks[] = {
         {"tenant", spec->tenant, core_tenant_caps(c, spec->tenant)},
-        {"user", spec->user, core_user_caps(c, spec->user, spec->tenant)},
+        {"user", spec->user, core_user_caps(c, spec->user)},
+        {"user", spec->user, core_member_caps(c, spec->user, spec->tenant)},
         {"queue", spec->queue, core_queue_caps(c, spec->queue)},
     };
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {

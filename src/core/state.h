@@ -33,6 +33,7 @@ struct job_class {
 struct reservation {
     const struct job *job;
     int64_t start_ms;
+    bool bounded;    /* time limits say so; else a guess is in it */
     uint32_t *nodes; /* ascending; owned */
     uint32_t nodes_len;
 };
@@ -52,6 +53,7 @@ struct core {
     struct config config;
     struct intern tenants;
     struct intern users;
+    struct intern members; /* "TENANT\nUSER" */
     struct intern queues;
 
     struct job **table; /* job `id` is table[id - table_base]; NULL where forgotten */

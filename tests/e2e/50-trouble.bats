@@ -47,13 +47,13 @@ refused() {
     refused "--gpu" submit --gppus 1 -- true
     refused "name" submit --name "$(printf 'a\nb')" -- true
     refused "queue" submit --queue nowhere -- true
-    refused "command" submit
+    refused "COMMAND" submit
 }
 
 @test "what is not built yet is refused with the reason" {
     remuda up --simulate dgx-a100
     refused "MIG" submit --mig 1g.10gb -- true
-    refused "elastic" submit --workers 2..4 --gpus 1 -- true
+    refused "not built yet" submit --workers 2..4 --gpus 1 -- true
 }
 
 @test "what can never fit is refused, with what there is" {
@@ -189,7 +189,7 @@ refused() {
     rc=0
     remuda wait "$id" || rc=$?
     [ "$rc" -ne 0 ]
-    if [ "$(remuda show "$id" --json | jq -r .cause)" != oom ]; then
+    if [ "$(remuda show "$id" --json | jq -r .cause)" != out-of-memory ]; then
         remuda show "$id"
         false
     fi
