@@ -225,7 +225,7 @@ static int set_up(struct run *r)
         return complain("--card-mem: %llu MiB do not hold the %zu parameters", (unsigned long long)o->card_mem_mib,
                         r->model.len);
     if (peers_open(&r->peers, o->rank, o->world, o->address, o->port, 60) < 0 ||
-        peers_share_model(&r->peers, &r->model) < 0)
+        peers_share_model(&r->peers, &r->model) < 0 || cards_put(r->cards, &r->model) < 0)
         return -1;
     printf("%zu parameters, %u points, batch %u, seed %llu, rank %u of %u, cards: %u (%s)\n", r->model.len, o->points,
            o->batch, (unsigned long long)o->seed, o->rank, o->world, cards_len(r->cards), cards_name(r->cards));

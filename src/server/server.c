@@ -15,6 +15,7 @@
 #include "base/sys/clock.h"
 #include "base/sys/file.h"
 #include "base/sys/log.h"
+#include "base/units.h"
 #include "config/config_file.h"
 
 #include <errno.h>
@@ -26,6 +27,8 @@
 #include <unistd.h>
 
 #define STOP_MS          1000
+#define LOCK_TRIES       200
+#define LOCK_PAUSE_MS    10
 #define KEEP_ALIVE_TICKS (15000 / TICK_MS)
 
 static int state_path(const struct server *s, const char *name, char out[4096], struct err *e)
@@ -36,6 +39,34 @@ static int state_path(const struct server *s, const char *name, char out[4096], 
     return 0;
 }
 
+/* The pid in the lock file, 0 when there is none. */
+static int64_t lock_holder(const char *path)
+{
+    CLEANUP_FREE char *text = NULL;
+    int64_t pid = 0;
+    if (file_read(path, 64, &text, NULL, NULL) != 0)
+        return 0;
+    text[strspn(text, "0123456789")] = '\0';
+    return units_parse_int(text, 1, INT32_MAX, &pid, NULL) == 0 ? pid : 0;
+}
+
+/*
+ * A daemon that was killed while it started a runner leaves its lock for a moment to the child that
+ * has not yet become the runner: worth waiting for, since nobody is there.
+ */
+static int wait_lock(struct server *s, const char *path, struct err *e)
+{
+    int rc = lock_file_take(path, &s->lock_fd, e);
+    for (int i = 0; i < LOCK_TRIES && (rc == -EWOULDBLOCK || rc == -EAGAIN); i++) {
+        int64_t pid = lock_holder(path);
+        if (pid == 0 || kill((pid_t)pid, 0) == 0 || errno != ESRCH)
+            break;
+        clock_sleep_ms(LOCK_PAUSE_MS);
+        rc = lock_file_take(path, &s->lock_fd, e);
+    }
+    return rc;
+}
+
 /* Another daemon on the same state would be a second truth. */
 static int take_lock(struct server *s, struct err *e)
 {
@@ -44,14 +75,10 @@ static int take_lock(struct server *s, struct err *e)
     int rc = state_path(s, "daemon.lock", path, e);
     if (rc != 0)
         return rc;
-    rc = lock_file_take(path, &s->lock_fd, e);
-    if (rc == -EWOULDBLOCK || rc == -EAGAIN) {
-        CLEANUP_FREE char *other = NULL;
-        if (file_read(path, 64, &other, NULL, NULL) == 0)
-            other[strspn(other, "0123456789")] = '\0';
-        return err_set(e, -EBUSY, "a daemon with pid %s runs on %s already",
-                       other == NULL || other[0] == '\0' ? "?" : other, s->o->state_dir);
-    }
+    rc = wait_lock(s, path, e);
+    if (rc == -EWOULDBLOCK || rc == -EAGAIN)
+        return err_set(e, -EBUSY, "a daemon with pid %lld runs on %s already",
+                       (long long)lock_holder(path), s->o->state_dir);
     if (rc != 0)
         return rc;
     int len = snprintf(pid, sizeof(pid), "%d\n", (int)getpid());

@@ -87,7 +87,7 @@ verbs() {
 @test "the example jobs run" {
     remuda up --simulate dgx-a100 --config "$top/examples/config/teams.yaml"
     cd "$top"
-    export TRAINER=$trainer
+    export TRAINER=$trainer TMPDIR=$BATS_TEST_TMPDIR
     a=$(submit_id examples/jobs/one-card.sh)
     b=$(submit_id examples/jobs/gang.sh)
     c=$(submit_id examples/jobs/share.sh)

@@ -173,3 +173,11 @@ field() { # field ID EXPRESSION
     }
     wait_until 15 busy
 }
+
+@test "a trainer whose checkpoint is already at the last step ends well on its card" {
+    for _ in 1 2; do
+        id=$(submit_id --gpus 1 -- "$trainer" --steps 20 --device cuda --checkpoint "$BATS_TEST_TMPDIR/done.ckpt")
+        remuda wait "$id" || { remuda logs --stderr "$id"; return 1; }
+    done
+    remuda logs "$id" | grep -q 'going on from step 20'
+}
