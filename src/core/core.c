@@ -564,6 +564,7 @@ static int apply_start(struct core *c, struct job *j, const struct record *r, st
     j->exit_status = 0;
     j->reason = (struct reason){.code = REASON_NONE};
     queue_limit_add(c, j);
+    reserve_started(c, j);
     return 0;
 }
 

@@ -124,6 +124,15 @@ static bool fits(struct core *c, const struct place_query *q)
     return r == 0;
 }
 
+/* The same, reservations kept. */
+static bool fits_beside(struct core *c, const struct job *j, int64_t now_ms)
+{
+    struct placement found = {0};
+    int r = reserve_place(c, j, now_ms, &found);
+    placement_done(&found);
+    return r == 0;
+}
+
 /* Room for workers on the cards of the best NVLink island of `n`. */
 static uint32_t island_room(const struct node *n, const struct place_req *req)
 {
@@ -208,8 +217,7 @@ static void capacity_reasons(struct core *c, const struct job *j, int64_t now_ms
         add(l, REASON_LEVEL, j->workers, level_room(c, &q.req, j->require), s.room)->level = j->require;
         return;
     }
-    q.banned = reserve_banned(c, j, now_ms);
-    if (q.banned != NULL && !fits(c, &q)) {
+    if (!fits_beside(c, j, now_ms)) {
         struct reason *r = add(l, REASON_RESERVED, j->workers, 0, s.room);
         r->job = c->reservations[0].job->id;
         r->until_ms = c->reservations[0].start_ms;
@@ -332,9 +340,7 @@ static bool starts(struct core *c, const struct job *changed, int64_t now_ms)
     struct reason why;
     if (schedule_cap_reason(c, changed, &why))
         return false;
-    struct place_query q = core_query(c, changed);
-    q.banned = reserve_banned(c, changed, now_ms);
-    return fits(c, &q);
+    return fits_beside(c, changed, now_ms);
 }
 
 static void offer(struct explanation *x, int change, uint64_t value, enum level level, const char *model)

@@ -7,6 +7,9 @@
  * machine when the job requires it) are the reservation; it starts when the latest of them opens. Nodes reserved
  * for jobs that come before are left out.
  *
+ * Jobs further back in the queue pass (EASY backfilling: Lifka, "The ANL/IBM SP scheduling system", 1995) when they end
+ * before the start, or when the reserved nodes, as they will be then, have room for them beside the reserved workers.
+ *
  * Example: worker = 4 cards, n0 (8 cards) runs A (4 cards, ends 11:00) and B (4 cards, ends 13:00), n1 runs C (8 cards,
  * ends 12:00). Openings: n0 at 11:00, n1 twice at 12:00, n0 at 13:00. A gang of 3 workers gets n0, n1, n1 from 12:00.
  *
@@ -48,8 +51,10 @@ int64_t reserve_expected_end(const struct job *j, int64_t now_ms)
 
 void reserve_clear(struct core *c)
 {
-    for (uint32_t i = 0; i < c->reservations_len; i++)
+    for (uint32_t i = 0; i < c->reservations_len; i++) {
         mem_free(c->reservations[i].nodes);
+        mem_free(c->reservations[i].rooms);
+    }
     c->reservations_len = 0;
 }
 
@@ -165,26 +170,211 @@ static int compare_u32(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static int keep(struct core *c, const struct job *j, const struct opening *rows)
+/* The node as it will be at `at_ms`, when what is expected to end by then has ended. */
+static void node_at(const struct core *c, const struct node *n, int64_t now_ms, int64_t at_ms, struct node *ret)
+{
+    uint32_t len;
+    const struct holder *holders = core_holders(c, n->id, &len);
+    *ret = *n;
+    for (uint32_t i = 0; i < len; i++) {
+        const struct job *h = core_job(c, holders[i].job);
+        if (reserve_expected_end(h, now_ms) <= at_ms)
+            node_give(ret, &h->grants[holders[i].worker]);
+    }
+}
+
+static int keep(struct core *c, const struct job *j, int64_t now_ms, const struct opening *rows)
 {
     struct reservation *r = &c->reservations[c->reservations_len];
     uint32_t *nodes = mem_alloc(j->workers, sizeof *nodes);
-    if (nodes == NULL)
+    struct reserved_node *rooms = mem_alloc(j->workers, sizeof *rooms);
+    if (nodes == NULL || rooms == NULL) {
+        mem_free(nodes);
+        mem_free(rooms);
         return -ENOMEM;
+    }
     for (uint32_t i = 0; i < j->workers; i++)
         nodes[i] = rows[i].node;
     qsort(nodes, j->workers, sizeof *nodes, compare_u32);
-    uint32_t len = 0;
-    for (uint32_t i = 0; i < j->workers; i++)
-        if (len == 0 || nodes[len - 1] != nodes[i])
-            nodes[len++] = nodes[i];
+    int64_t start_ms = rows[j->workers - 1].at_ms;
     bool bounded = true;
-    for (uint32_t i = 0; i < j->workers; i++)
+    uint32_t len = 0;
+    for (uint32_t i = 0; i < j->workers; i++) {
         bounded = bounded && rows[i].bounded;
-    *r = (struct reservation){j, rows[j->workers - 1].at_ms, bounded, nodes, len};
+        if (len == 0 || nodes[len - 1] != nodes[i]) {
+            node_at(c, c->cluster.nodes[nodes[i]], now_ms, start_ms, &rooms[len].then);
+            nodes[len++] = nodes[i];
+        }
+        rooms[len - 1].workers++;
+    }
+    *r = (struct reservation){j, start_ms, bounded, nodes, rooms, len};
     c->reservations_len++;
     c->counters.reservations++;
     return 0;
+}
+
+/* --- passing behind reservations --- */
+
+/* True when the reservation does not bind `j`. */
+static bool may_pass(const struct reservation *r, const struct job *j, int64_t now_ms)
+{
+    return r->job == j || queue_compare(j, r->job) < 0 ||
+           (j->time_limit_ms > 0 && now_ms <= r->start_ms - j->time_limit_ms);
+}
+
+/*
+ * Cards of `n` for one worker, those that the reserved request can't use first, then the fullest: a guess at what
+ * hurts it least. 0 when they are not there.
+ */
+static uint32_t pick_cards(const struct node *n, const struct place_req *req, const struct place_req *reserved)
+{
+    uint32_t mask = 0;
+    uint32_t want = req->gpus > 0 ? req->gpus : req->share_milli > 0;
+    for (uint32_t k = 0; k < want; k++) {
+        uint32_t best = NODE_GPUS_MAX;
+        uint32_t best_key = UINT32_MAX;
+        for (uint32_t i = 0; i < n->gpus_len; i++) {
+            const struct gpu *g = &n->gpus[i];
+            bool room = req->gpus > 0 ? g->holders == 0
+                                      : !g->whole && g->free_milli >= req->share_milli &&
+                                            g->free_mem_mib >= req->share_mem_mib;
+            if (!g->healthy || !room || (mask >> i & 1) != 0 || (req->model_mask >> g->model & 1) == 0)
+                continue;
+            uint32_t key = (reserved->model_mask >> g->model & 1) != 0 ? 10000u + g->free_milli : g->free_milli;
+            if (key < best_key) {
+                best = i;
+                best_key = key;
+            }
+        }
+        if (best == NODE_GPUS_MAX)
+            return 0;
+        mask |= UINT32_C(1) << best;
+    }
+    return mask;
+}
+
+/* True when one worker of `req` may well fit beside the reserved ones. */
+static bool has_spare(const struct reserved_node *room, const struct place_req *req, const struct place_req *reserved)
+{
+    struct node then = room->then;
+    struct grant g = {.node = then.id, .cpu_milli = req->cpu_milli, .mem_mib = req->mem_mib};
+    if (req->gpus > 0 || req->share_milli > 0) {
+        g.gpu_mask = pick_cards(&then, req, reserved);
+        g.milli = req->gpus > 0 ? GPU_MILLI : req->share_milli;
+        g.gpu_mem_mib = req->gpus > 0 ? 0 : req->share_mem_mib;
+        if (g.gpu_mask == 0)
+            return false;
+    }
+    if (!node_fits(&then, &g))
+        return false;
+    node_take(&then, &g);
+    return place_room(&then, reserved) >= room->workers;
+}
+
+static void ban(struct core *c, uint32_t node)
+{
+    c->banned[node / 64] |= (uint64_t)1 << (node % 64);
+}
+
+static void ban_none(struct core *c)
+{
+    size_t words = ((size_t)c->cluster.nodes_len + 63) / 64;
+    assert(words <= c->banned_cap);
+    memset(c->banned, 0, words * sizeof *c->banned);
+}
+
+/* Every reserved node, as a bit set. */
+static const uint64_t *all_reserved(struct core *c)
+{
+    if (c->reservations_len == 0)
+        return NULL;
+    ban_none(c);
+    for (uint32_t i = 0; i < c->reservations_len; i++)
+        for (uint32_t k = 0; k < c->reservations[i].nodes_len; k++)
+            ban(c, c->reservations[i].nodes[k]);
+    return c->banned;
+}
+
+/* The reserved nodes `j` may not use now; NULL: none. *ret_shares: some that bind it are left open to it. */
+static const uint64_t *banned_for(struct core *c, const struct job *j, const struct place_req *req, int64_t now_ms,
+                                  bool sharing, bool *ret_shares)
+{
+    bool any = false;
+    *ret_shares = false;
+    for (uint32_t i = 0; i < c->reservations_len; i++) {
+        const struct reservation *r = &c->reservations[i];
+        if (may_pass(r, j, now_ms))
+            continue;
+        if (!any)
+            ban_none(c);
+        any = true;
+        struct place_req reserved = place_req_of(&c->cluster, &r->job->req);
+        for (uint32_t k = 0; k < r->nodes_len; k++) {
+            if (sharing && !r->rooms[k].broken && has_spare(&r->rooms[k], req, &reserved))
+                *ret_shares = true;
+            else
+                ban(c, r->nodes[k]);
+        }
+    }
+    return any ? c->banned : NULL;
+}
+
+/* True when every reservation that binds `j` keeps its room beside what was found. */
+static bool keeps_room(struct core *c, const struct job *j, const struct placement *found, int64_t now_ms)
+{
+    for (uint32_t i = 0; i < c->reservations_len; i++) {
+        const struct reservation *r = &c->reservations[i];
+        if (may_pass(r, j, now_ms))
+            continue;
+        struct place_req reserved = place_req_of(&c->cluster, &r->job->req);
+        for (uint32_t k = 0; k < r->nodes_len; k++) {
+            struct node then = r->rooms[k].then;
+            bool touched = false;
+            for (uint32_t w = 0; w < found->len; w++) {
+                if (found->grants[w].node != r->nodes[k])
+                    continue;
+                touched = true;
+                if (r->rooms[k].broken || !node_fits(&then, &found->grants[w]))
+                    return false;
+                node_take(&then, &found->grants[w]);
+            }
+            if (touched && place_room(&then, &reserved) < r->rooms[k].workers)
+                return false;
+        }
+    }
+    return true;
+}
+
+int reserve_place(struct core *c, const struct job *j, int64_t now_ms, struct placement *ret)
+{
+    struct place_query q = core_query(c, j);
+    bool shares = false;
+    q.banned = banned_for(c, j, &q.req, now_ms, true, &shares);
+    int r = place_find(c->placer, &q, ret);
+    if (r != 0 || !shares || keeps_room(c, j, ret, now_ms))
+        return r;
+    /* Which cards it would get there is not what was hoped for: keep off those nodes. */
+    q.banned = banned_for(c, j, &q.req, now_ms, false, &shares);
+    return place_find(c->placer, &q, ret);
+}
+
+void reserve_started(struct core *c, const struct job *j)
+{
+    for (uint32_t i = 0; i < c->reservations_len; i++) {
+        struct reservation *r = &c->reservations[i];
+        if (r->job == j || job_deadline_ms(j) <= r->start_ms)
+            continue;
+        for (uint32_t w = 0; w < j->workers; w++) {
+            const uint32_t *at = bsearch(&j->grants[w].node, r->nodes, r->nodes_len, sizeof *at, compare_u32);
+            if (at == NULL)
+                continue;
+            struct reserved_node *room = &r->rooms[at - r->nodes];
+            if (!room->broken && node_fits(&room->then, &j->grants[w]))
+                node_take(&room->then, &j->grants[w]);
+            else
+                room->broken = true;
+        }
+    }
 }
 
 int reserve_make(struct core *c, const struct job *j, int64_t now_ms)
@@ -195,7 +385,7 @@ int reserve_make(struct core *c, const struct job *j, int64_t now_ms)
     struct place_query q = core_query(c, j);
     if (!place_possible(c->placer, &q))
         return 0;
-    const uint64_t *banned = reserve_banned(c, j, INT64_MAX / 2);
+    const uint64_t *banned = all_reserved(c);
     struct openings o = {0};
     int r = 0;
     for (uint32_t i = 0; i < c->cluster.nodes_len && r == 0; i++)
@@ -203,28 +393,7 @@ int reserve_make(struct core *c, const struct job *j, int64_t now_ms)
             r = node_openings(c, c->cluster.nodes[i], j, &q.req, now_ms, &o);
     const struct opening *best = r == 0 ? best_group(&o, j->workers) : NULL;
     if (best != NULL)
-        r = keep(c, j, best);
+        r = keep(c, j, now_ms, best);
     mem_free(o.rows);
     return r;
-}
-
-const uint64_t *reserve_banned(struct core *c, const struct job *j, int64_t now_ms)
-{
-    size_t words = ((size_t)c->cluster.nodes_len + 63) / 64;
-    bool any = false;
-    for (uint32_t i = 0; i < c->reservations_len; i++) {
-        const struct reservation *r = &c->reservations[i];
-        if (r->job == j || queue_compare(j, r->job) < 0)
-            continue;
-        if (j->time_limit_ms > 0 && now_ms <= r->start_ms - j->time_limit_ms)
-            continue; /* it ends before the reservation starts */
-        if (!any) {
-            assert(words <= c->banned_cap);
-            memset(c->banned, 0, words * sizeof *c->banned);
-            any = true;
-        }
-        for (uint32_t k = 0; k < r->nodes_len; k++)
-            c->banned[r->nodes[k] / 64] |= (uint64_t)1 << (r->nodes[k] % 64);
-    }
-    return any ? c->banned : NULL;
 }

@@ -204,10 +204,8 @@ static int try_class(struct pass *p, struct job_class *k)
         queue_block(c, k, &why, false);
         return 0;
     }
-    struct place_query q = core_query(c, j);
-    q.banned = reserve_banned(c, j, p->now_ms);
     c->counters.tried++;
-    int r = place_find(c->placer, &q, &c->scratch);
+    int r = reserve_place(c, j, p->now_ms, &c->scratch);
     if (r == 0) {
         if (c->reservations_len > 0)
             c->counters.backfilled++;

@@ -29,12 +29,20 @@ struct job_class {
     uint64_t reason_at;         /* the cluster's change number they were filled in for */
 };
 
+/* A node as it is expected to be when the reservation starts, with what started behind the reservation taken off. */
+struct reserved_node {
+    uint32_t workers; /* of the blocked job; room for them is kept */
+    bool broken;      /* something else took the room: nothing more may start there */
+    struct node then;
+};
+
 /* Nodes kept for a blocked job from `start_ms` on. */
 struct reservation {
     const struct job *job;
     int64_t start_ms;
     bool bounded;    /* time limits say so; else a guess is in it */
     uint32_t *nodes; /* ascending; owned */
+    struct reserved_node *rooms; /* by the index in nodes; owned */
     uint32_t nodes_len;
 };
 
@@ -106,8 +114,13 @@ bool reserve_prune(struct core *c);
 void reserve_clear(struct core *c);
 /* Makes (or renews) the reservation of a job blocked by capacity, when the depth allows. 0 or -ENOMEM. */
 int reserve_make(struct core *c, const struct job *j, int64_t now_ms);
-/* The nodes `j` may not use now, as a bit set; NULL when none. */
-const uint64_t *reserve_banned(struct core *c, const struct job *j, int64_t now_ms);
+/*
+ * place_find() that keeps the reservations: on a reserved node `j` gets only what leaves room for the workers of the
+ * blocked job when the reservation starts, unless it ends before or comes first in the queue.
+ */
+int reserve_place(struct core *c, const struct job *j, int64_t now_ms, struct placement *ret);
+/* To be told of each start: what runs on when a reservation starts is taken off there. */
+void reserve_started(struct core *c, const struct job *j);
 /* When a holding job is expected to end. */
 int64_t reserve_expected_end(const struct job *j, int64_t now_ms);
 

@@ -215,3 +215,45 @@ YAML
     run remuda cancel
     [ "$status" -ne 0 ]
 }
+
+@test "a job passes one that waits where it leaves it its room, and only there" {
+    cluster
+    for n in n2 n3 n4; do
+        remuda drain "$n"
+    done
+    a=$(busy 6 --time 2h)
+    wait_until 5 is_state "$a" running
+    wide=$(busy 6 --time 2h)
+    wait_until 5 sh -c "remuda explain $wide --json | jq -e '.reservation.bounded'"
+    # Eight cards are free when a ends; the one that waits needs six of them.
+    for _ in 1 2; do
+        small+=("$(busy 1)")
+    done
+    cpu=$(submit_id --cpus 1 --sim-duration 1h -- true)
+    wait_until 5 is_state "$cpu" running
+    is_state "${small[0]}" running
+    is_state "${small[1]}" running
+    is_state "$wide" queued
+    remuda cancel "${small[0]}"
+    share=$(submit_id --gpu-mem 1GiB --gpu-percent 10 --sim-duration 1h -- true)
+    wait_until 5 is_state "$share" running
+    remuda cancel "$a"
+    wait_until 5 is_state "$wide" running
+}
+
+@test "what would take the room of the job that waits stays behind it, also when cards are free" {
+    cluster
+    for n in n2 n3 n4; do
+        remuda drain "$n"
+    done
+    a=$(busy 6 --time 2h)
+    wait_until 5 is_state "$a" running
+    wide=$(busy 8 --time 2h)
+    wait_until 5 sh -c "remuda explain $wide --json | jq -e '.reservation != null'"
+    late=$(busy 1)
+    short=$(busy 1 --time 1h)
+    wait_until 5 is_state "$short" running
+    is_state "$late" queued
+    remuda explain "$late" --json | jq -e --argjson w "$wide" '.reasons[0] | .code == "reserved" and .args.job == $w'
+    remuda explain "$late" --json | jq -e '.would_start_with | any(.change == "time-limit" or .change == "time")'
+}
