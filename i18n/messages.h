@@ -139,7 +139,6 @@ X(SUBMIT_NOTHING, "%1$s: nothing to run; give a script, `-f FILE`, or `-- COMMAN
 X(SCRIPT_LATE, "warning: %1$s: line %2$zu: #REMUDA stands after the first command and means nothing; move it up", \
   "警告：%1$s：第 %2$zu 行：#REMUDA 位于第一条命令之后，不起作用；请上移") \
 X(WARNING, "warning: %1$s", "警告：%1$s") \
-X(NO_REPLAY, "this program was built without replay", "此程序未包含重放功能") \
 X(SUBMIT_COMMAND_HINT, "to run a command rather than a script, put -- before it: remuda submit -- COMMAND", \
   "要运行命令而非脚本，请在命令前加 --：remuda submit -- 命令") \
 X(NOT_UTF8, "%1$s: a word is not UTF-8", "%1$s：有参数不是 UTF-8") \

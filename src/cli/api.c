@@ -251,18 +251,21 @@ int api_call(struct api *a, const char *method, const char *path, const json_t *
     char key[40];
     random_key(key);
     char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
-    if (text == NULL && changes)
-        text = strdup("{}");
+    if (body != NULL && text == NULL) {
+        (void)err_set(&r->err, -ENOMEM, "%s", msg(MSG_OUT_OF_MEMORY));
+        return r->exit;
+    }
+    const char *sent = text == NULL && changes ? "{}" : text;
     struct strbuf answer = {0};
     CURLcode rc = CURLE_OK;
     for (int i = 0; i < TRIES; i++) {
-        rc = try_once(a, method, path, text, changes ? key : NULL, &answer, &r->status);
+        rc = try_once(a, method, path, sent, changes ? key : NULL, &answer, &r->status);
         bool broken = rc == CURLE_RECV_ERROR || rc == CURLE_SEND_ERROR || rc == CURLE_GOT_NOTHING;
         if (!broken)
             break;
         (void)usleep(100000);
     }
-    free(text);
+    free(text); /* jansson's, not base/mem.h's */
     if (rc != CURLE_OK) {
         r->status = 0;
         r->exit = transfer_failed(a, rc, &r->err);

@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "cli/verb.h"
 #include "config/suggest.h"
+#include "replay/replay.h"
 
 #include <curl/curl.h>
 #include <errno.h>
@@ -336,7 +337,6 @@ int run_version(struct cli *c, struct args *a)
 
 int run_replay(struct cli *c, struct args *a)
 {
-    if (c->hooks->replay == NULL)
-        return FAIL(c, CLI_ERROR, NO_REPLAY);
-    return c->hooks->replay(a->argc, a->argv);
+    (void)c;
+    return replay_main(a->argc, a->argv);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The `remuda` command: a table of verbs that talk to the daemon through its HTTP API only. What is not a client's
- * business (being the daemon, replaying traces) comes in as functions from main.c, so that this folder needs neither.
+ * The `remuda` command: a table of verbs that talk to the daemon through its HTTP API only. Being the daemon comes in
+ * as a function from main.c, so that this folder does not need the server.
  *
  * Exit codes are part of the interface (docs/cli.md).
  */
@@ -34,7 +34,6 @@ struct cli_daemon {
 
 struct cli_hooks {
     int (*daemon)(const struct cli_daemon *o);  /* runs until it is told to stop; returns the exit code */
-    int (*replay)(int argc, char **argv);       /* argv[0] is "replay" */
     const char *version;
 };
 

@@ -32,6 +32,27 @@ struct server_options {
  * Exit code. */
 int server_main(const struct server_options *o);
 
+/* What a daemon is asked for in words and paths. Strings are borrowed. */
+struct server_setup {
+    const char *state_dir;
+    const char *version;
+    const char *config_path;   /* NULL: what the store has, else defaults */
+    const char *preset;        /* simulated cards: a preset's name or file; NULL: the machine's own */
+    const char *cluster_file;  /* the simulated engine instead of the local one; NULL: no */
+    uint64_t time_scale_milli; /* of the simulated engine */
+    const char *cards;         /* as in server_options */
+    const char *listen;        /* as in server_options */
+    /* Where the stand-in libraries and the presets are, below the folder above the program's own. */
+    const char *simgpu_dir;
+    const char *presets_dir;
+};
+
+/*
+ * Opens the log on standard error (level: REMUDA_LOG, else info), reads the files that are named, and runs
+ * server_main(). Exit code; why it is not 0 stands in the log.
+ */
+int server_run(const struct server_setup *o);
+
 /* The calls that the server answers, for the test that holds them against api/openapi.yaml. */
 struct server_call {
     const char *method;
