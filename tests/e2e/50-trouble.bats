@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # Trouble: bad input at the door, and parts that break. Each has a defined result and a clear message.
-# REQ: H4, F5
+# REQ: B4, H4, F5
 
 load helper
 

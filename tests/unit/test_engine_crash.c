@@ -3,7 +3,7 @@
  * SIGKILL at random instants to the process that holds the local engine, while jobs come, run and end; and to runners.
  * The log that a daemon would keep on disk is kept in shared memory: a decision is noted before the engine is asked,
  * an ending when it is told. Each job writes a line of its own when it begins. At the end every job ended, each began
- * once (once at most, where its runner was killed), and no process is left. REQ: G3
+ * once (once at most, where its runner was killed), and no process is left. REQ: F5
  */
 #include "engine_conformance.h"
 

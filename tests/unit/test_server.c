@@ -119,7 +119,7 @@ static void expect_problem(const char *method, const char *path, const char *bod
 
 /* --- what works --- */
 
-/* REQ: C2 */
+/* REQ: H1 */
 static void job_from_submit_to_end(void **state)
 {
     (void)state;
@@ -235,7 +235,7 @@ static void configuration_has_versions(void **state)
     json_decref(after);
 }
 
-/* REQ: E2 */
+/* REQ: H4 */
 static void idempotency_keys(void **state)
 {
     (void)state;
@@ -412,7 +412,7 @@ static void slow_follower_is_cut_off(void **state)
 
 /* --- bad input --- */
 
-/* REQ: C8 */
+/* REQ: G4 */
 static void bad_requests_are_refused(void **state)
 {
     (void)state;
@@ -625,7 +625,7 @@ static void broken_state_is_refused(void **state)
 
 /* A disk that fills up: 507 and nothing half done; reads go on; after the restart all that was
  * accepted is there. */
-/* REQ: E2 */
+/* REQ: H4 */
 static void full_disk(void **state)
 {
     (void)state;

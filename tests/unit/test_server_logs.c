@@ -163,7 +163,7 @@ static void empty_before_the_start(void **state)
     reply_done(&r);
 }
 
-/* REQ: G8 */
+/* REQ: B4 */
 static void others_see_no_output(void **state)
 {
     (void)state;

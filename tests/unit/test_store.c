@@ -80,7 +80,6 @@ static int count_rows(void *arg, const struct store_row *row)
     return 0;
 }
 
-/* REQ: G3 */
 static void older_format_is_migrated(void **state)
 {
     (void)state;
@@ -205,7 +204,7 @@ static void fault_at_every_operation(int code, int want, bool lasting, bool read
     }
 }
 
-/* REQ: E2 */
+/* REQ: H4 */
 static void disk_faults(void **state)
 {
     (void)state;
@@ -303,7 +302,7 @@ static void writer_child(int fd)
     }
 }
 
-/* REQ: E2 */
+/* REQ: H4 */
 static void killed_in_the_middle(void **state)
 {
     (void)state;
