@@ -32,6 +32,16 @@ busy() {
     submit_id --gpus "$1" "${@:2}" --sim-duration 1h -- true
 }
 
+# One node is left, and six of its eight cards are held for two hours: by job $a.
+six_of_eight() {
+    cluster
+    for n in n2 n3 n4; do
+        remuda drain "$n"
+    done
+    a=$(busy 6 --time 2h)
+    wait_until 5 is_state "$a" running
+}
+
 nodes_of() {
     remuda show "$1" --json | jq -r '.nodes | unique | join(" ")'
 }
@@ -217,12 +227,7 @@ YAML
 }
 
 @test "a job passes one that waits where it leaves it its room, and only there" {
-    cluster
-    for n in n2 n3 n4; do
-        remuda drain "$n"
-    done
-    a=$(busy 6 --time 2h)
-    wait_until 5 is_state "$a" running
+    six_of_eight
     wide=$(busy 6 --time 2h)
     wait_until 5 sh -c "remuda explain $wide --json | jq -e '.reservation.bounded'"
     # Eight cards are free when a ends; the one that waits needs six of them.
@@ -242,12 +247,7 @@ YAML
 }
 
 @test "what would take the room of the job that waits stays behind it, also when cards are free" {
-    cluster
-    for n in n2 n3 n4; do
-        remuda drain "$n"
-    done
-    a=$(busy 6 --time 2h)
-    wait_until 5 is_state "$a" running
+    six_of_eight
     wide=$(busy 8 --time 2h)
     wait_until 5 sh -c "remuda explain $wide --json | jq -e '.reservation != null'"
     late=$(busy 1)

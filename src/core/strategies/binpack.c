@@ -18,7 +18,7 @@
 #include "core/strategy.h"
 #include "core/strategies/strategies.h"
 
-static int64_t score(const struct score_in *in, uint32_t *ret_mask)
+int64_t strategy_left_free(const struct score_in *in, uint32_t share_card, uint32_t *ret_mask)
 {
     const struct node *n = in->node;
     const struct place_req *r = in->req;
@@ -28,7 +28,7 @@ static int64_t score(const struct score_in *in, uint32_t *ret_mask)
         *ret_mask = cards_pick(n, in->cards, r->gpus);
         free_milli -= r->gpus * GPU_MILLI;
     } else if (r->share_milli > 0) {
-        *ret_mask = strategy_tightest_card(in);
+        *ret_mask = share_card;
         free_milli -= r->share_milli;
     }
     int64_t left = 0;
@@ -36,7 +36,13 @@ static int64_t score(const struct score_in *in, uint32_t *ret_mask)
         left += (int64_t)(n->free_cpu_milli - r->cpu_milli) * 500000 / n->cpu_milli;
     if (n->gpus_len > 0)
         left += (int64_t)free_milli * 500000 / (n->gpus_len * GPU_MILLI);
-    return -left;
+    return left;
+}
+
+static int64_t score(const struct score_in *in, uint32_t *ret_mask)
+{
+    uint32_t card = in->req->share_milli > 0 ? strategy_tightest_card(in) : 0;
+    return -strategy_left_free(in, card, ret_mask);
 }
 
 const struct strategy strategy_binpack = {

@@ -13,7 +13,6 @@
  *
  * Production ready? Yes.
  */
-#include "core/cards.h"
 #include "core/strategy.h"
 #include "core/strategies/strategies.h"
 
@@ -32,23 +31,8 @@ static uint32_t emptiest_card(const struct score_in *in)
 
 static int64_t score(const struct score_in *in, uint32_t *ret_mask)
 {
-    const struct node *n = in->node;
-    const struct place_req *r = in->req;
-    uint32_t free_milli = n->gpus_milli_free;
-    *ret_mask = 0;
-    if (r->gpus > 0) {
-        *ret_mask = cards_pick(n, in->cards, r->gpus);
-        free_milli -= r->gpus * GPU_MILLI;
-    } else if (r->share_milli > 0) {
-        *ret_mask = emptiest_card(in);
-        free_milli -= r->share_milli;
-    }
-    int64_t left = 0;
-    if (n->cpu_milli > 0)
-        left += (int64_t)(n->free_cpu_milli - r->cpu_milli) * 500000 / n->cpu_milli;
-    if (n->gpus_len > 0)
-        left += (int64_t)free_milli * 500000 / (n->gpus_len * GPU_MILLI);
-    return left;
+    uint32_t card = in->req->share_milli > 0 ? emptiest_card(in) : 0;
+    return strategy_left_free(in, card, ret_mask);
 }
 
 const struct strategy strategy_spread = {
