@@ -106,8 +106,7 @@ X(OPT_NEW_NAME, "new name", "新名称") \
 X(OPT_NEW_QUEUE, "new queue", "新队列") \
 X(OPT_NEW_TIME, "new time limit", "新时间上限") \
 X(OPT_INTERVAL, "seconds between two looks", "两次刷新之间的秒数") \
-X(OPT_DUMP, "write the last screen to a file", "把最后一屏写入文件") \
-X(OPT_FRAMES, "end after N screens", "显示 N 屏后结束")
+X(OPT_ONCE, "print one screen as text and end", "以文本输出一屏后结束")
 
 #define MESSAGES_ERRORS(X) \
 X(PREFIX_ERROR, "remuda: ", "remuda：") \
@@ -335,9 +334,20 @@ X(WAIT_OR_CHANGE, "See also: remuda show %1$lld, remuda ps, remuda nodes", "另�
 
 #define MESSAGES_TOP(X) \
 X(TOP_TITLE, "remuda top", "remuda top") \
-X(TOP_KEYS, "q quit  s sort  j/k scroll", "q 退出  s 排序  j/k 滚动") \
-X(TOP_SUMMARY, "GPUs %1$lld, free %2$s   jobs: %3$lld running, %4$lld queued", "GPU %1$lld，空闲 %2$s   作业：运行 %3$lld，等待 %4$lld") \
-X(TOP_SORT, "sorted by %1$s", "按 %1$s 排序") \
+X(TOP_KEYS, "q quit   s order   j/k scroll   space pause", "q 退出   s 排序   j/k 滚动   空格 暂停") \
+X(TOP_SUMMARY, "%1$lld GPUs, %2$s free; jobs: %3$lld running, %4$lld waiting", "GPU %1$lld 张，空闲 %2$s；作业：运行 %3$lld，等待 %4$lld") \
+X(TOP_SORT, "order: %1$s", "排序：%1$s") \
+X(TOP_ORDER_ID, "id", "编号") \
+X(TOP_ORDER_GPUS, "GPUs", "GPU 数") \
+X(TOP_ORDER_USER, "user", "用户") \
+X(TOP_PAUSED, "paused", "已暂停") \
+X(COL_CARD, "GPU", "GPU") \
+X(COL_GIVEN, "GIVEN", "已分配") \
+X(COL_USE, "USE", "使用率") \
+X(COL_GPU_MEM, "MEMORY", "显存") \
+X(COL_TEMP, "TEMP", "温度") \
+X(COL_POWER, "POWER", "功率") \
+X(COL_HOLDERS, "JOBS", "作业") \
 X(TOP_ALLOCATED, "allocated", "已分配") \
 X(TOP_USE, "use", "使用率") \
 X(TOP_MEMORY, "memory", "显存") \

@@ -71,8 +71,7 @@ static const struct opt drain_opts[] = {{"reason", 0, "TEXT", MSG_OPT_REASON, 0}
 static const struct opt topo_opts[] = {{"node", 'n', "NODE", MSG_OPT_NODE, 0}, {.name = NULL}};
 static const struct opt wait_opts[] = {{"timeout", 0, "DURATION", MSG_OPT_TIMEOUT, 0}, {.name = NULL}};
 static const struct opt top_opts[] = {{"interval", 0, "SECONDS", MSG_OPT_INTERVAL, 0},
-                                      {"dump", 0, "FILE", MSG_OPT_DUMP, 1},
-                                      {"frames", 0, "N", MSG_OPT_FRAMES, 1},
+                                      {"once", 0, NULL, MSG_OPT_ONCE, 0},
                                       {.name = NULL}};
 
 #define SUBMIT_USAGE "[OPTIONS] SCRIPT [ARGS...] | [OPTIONS] -- COMMAND [ARGS...] | -f FILE"
@@ -97,7 +96,7 @@ const struct verb verbs[] = {
     {"drain", "drain NODE [--reason TEXT]", MSG_VERB_DRAIN, drain_opts, 1, 1, 0, run_drain},
     {"undrain", "undrain NODE", MSG_VERB_UNDRAIN, NULL, 1, 1, 0, run_undrain},
     {"topo", "topo [--node NODE]", MSG_VERB_TOPO, topo_opts, 0, 0, 0, run_topo},
-    {"top", "top", MSG_VERB_TOP, top_opts, 0, 0, 0, run_top},
+    {"top", "top [OPTIONS]", MSG_VERB_TOP, top_opts, 0, 0, 0, run_top},
     {"wait", "wait [--timeout DURATION] ID...", MSG_VERB_WAIT, wait_opts, 1, -1, 0, run_wait},
     {"replay", "replay ...", MSG_VERB_REPLAY, NULL, 0, -1, VERB_RAW | VERB_OFFLINE, run_replay},
     {"version", "version", MSG_VERB_VERSION, NULL, 0, 0, VERB_OFFLINE, run_version},
