@@ -465,7 +465,7 @@ static void test_worlds(void **state)
     struct world stats = {0};
     for (uint64_t i = 0; i < worlds; i++) {
         uint64_t seed = TEST_SEED + i;
-        printf("world seed %llu\r", (unsigned long long)seed);
+        printf("world seed %llu\n", (unsigned long long)seed);
         (void)run_world(seed, i % 3 == 0 ? 0 : i % 3 == 1 ? 100000 : 400000, &stats);
     }
     printf("%llu worlds: %zu jobs, %zu attempts, %llu crashes, %llu failed commits\n", (unsigned long long)worlds,
