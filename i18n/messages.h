@@ -275,6 +275,11 @@ X(ANY, "any", "任意")
 #define MESSAGES_CODES(X) \
 X(REASON_GPUS, "GPUs: needs %1$s, %2$s of %3$s free", "GPU：需要 %1$s 张，空闲 %2$s 张，共 %3$s 张") \
 X(REASON_GPU_SHARE, "GPU share: needs %1$s of a card, the freest has %2$s", "GPU 份额：需要一张卡的 %1$s，最空的卡剩 %2$s") \
+X(REASON_GPU_MEM, "GPU memory: needs %1$s on one card, the best has %2$s free", "显存：需要一张卡上的 %1$s，最好的卡空闲 %2$s") \
+X(REASON_WORKERS, "%4$s: needs room for %1$s workers, there is room for %2$s", "%4$s：需要放下 %1$s 个工作进程，只能放下 %2$s 个") \
+X(RESOURCE_GPUS, "GPUs", "GPU") \
+X(RESOURCE_CPU, "CPUs", "CPU") \
+X(RESOURCE_MEM, "memory", "内存") \
 X(REASON_GPU_MODEL, "GPU model %4$s: needs %1$s, %2$s of %3$s free", "GPU 型号 %4$s：需要 %1$s 张，空闲 %2$s 张，共 %3$s 张") \
 X(REASON_CPU, "CPUs: needs %1$s, %2$s of %3$s free", "CPU：需要 %1$s，空闲 %2$s，共 %3$s") \
 X(REASON_MEM, "memory: needs %1$s, %2$s of %3$s free", "内存：需要 %1$s，空闲 %2$s，共 %3$s") \

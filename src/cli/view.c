@@ -167,11 +167,13 @@ static const struct reason_word {
 } reason_words[] = {
     {"gpus", MSG_REASON_GPUS, UNIT_COUNT},
     {"gpu-share", MSG_REASON_GPU_SHARE, UNIT_PERCENT},
+    {"gpu-mem", MSG_REASON_GPU_MEM, UNIT_MIB},
     {"gpu-model", MSG_REASON_GPU_MODEL, UNIT_COUNT},
     {"cpu", MSG_REASON_CPU, UNIT_MILLI},
     {"mem", MSG_REASON_MEM, UNIT_MIB},
     {"level", MSG_REASON_LEVEL, UNIT_COUNT},
     {"fragmented", MSG_REASON_FRAGMENTED, UNIT_COUNT},
+    {"workers", MSG_REASON_WORKERS, UNIT_COUNT},
     {"tenant-gpus", MSG_REASON_TENANT_GPUS, UNIT_MILLI},
     {"tenant-jobs", MSG_REASON_TENANT_JOBS, UNIT_COUNT},
     {"user-gpus", MSG_REASON_USER_GPUS, UNIT_MILLI},
@@ -215,6 +217,13 @@ void reason_amount(const char *code, int64_t amount, char out[32])
     }
 }
 
+static const char *resource_text(const char *resource)
+{
+    static const struct word words[] = {
+        {"gpus", MSG_RESOURCE_GPUS}, {"cpu", MSG_RESOURCE_CPU}, {"mem", MSG_RESOURCE_MEM}};
+    return WORD_FOR(words, resource);
+}
+
 void add_reason(struct strbuf *b, const json_t *reason)
 {
     const char *code = get_str(reason, "code");
@@ -239,6 +248,8 @@ void add_reason(struct strbuf *b, const json_t *reason)
         name = level_text(get_str(args, "level"));
     else if (name[0] == '\0' && strcmp(code, "gpu-model") == 0)
         name = msg(MSG_ANY);
+    else if (strcmp(code, "workers") == 0)
+        name = resource_text(name);
     const char *all[] = {asked, free_text, total, name, job, until};
     add_strings(b, w->id, all, sizeof all / sizeof all[0]);
 }

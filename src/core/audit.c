@@ -75,6 +75,11 @@ static int add_grant(struct sums *s, const struct core *c, const struct job *j, 
     if (cards != asked)
         return err_set(e, -EPROTO, "a worker of job %llu holds %u cards and asked for %u", (unsigned long long)j->id,
                        cards, asked);
+    uint32_t milli = j->req.gpus > 0 ? GPU_MILLI : j->req.share_milli;
+    if (g->milli != milli || (milli < GPU_MILLI && g->gpu_mem_mib != j->req.share_mem_mib) ||
+        g->cpu_milli != j->req.cpu_milli || g->mem_mib != j->req.mem_mib)
+        return err_set(e, -EPROTO, "a worker of job %llu holds something else than it asked for",
+                       (unsigned long long)j->id);
     for (uint32_t i = 0; i < NODE_GPUS_MAX; i++) {
         if ((g->gpu_mask >> i & 1) == 0)
             continue;

@@ -14,6 +14,7 @@
 #include "core/explain.h"
 
 #include "base/mem.h"
+#include "core/cards.h"
 #include "core/state.h"
 
 #include <errno.h>
@@ -40,8 +41,9 @@ struct supply {
     uint64_t idle;         /* of them, idle */
     uint32_t best_idle;    /* most idle on one node */
     uint32_t best_cards;   /* most on one node */
-    uint32_t best_milli;   /* most compute left on a card that has the memory */
-    uint32_t best_mem_mib; /* most memory left on a card that has the compute */
+    uint32_t best_milli;   /* most compute left on a card */
+    uint32_t best_mem_mib; /* most memory left on a card that has the compute of a share */
+    uint32_t card_mem_mib; /* of the largest card */
     uint64_t best_cpu;     /* most free CPU on a node with the cards */
     uint64_t best_mem;     /* most free host memory on a node with the cards */
     uint64_t max_cpu;      /* of any node */
@@ -50,6 +52,7 @@ struct supply {
     uint64_t room_cpu;     /* by cards and CPU */
     uint64_t room_mem;     /* by cards and host memory */
     uint64_t room;         /* by everything */
+    uint64_t capacity;     /* workers that empty nodes would hold */
 };
 
 static bool card_counts(const struct node *n, uint32_t i, const struct place_req *req)
@@ -72,9 +75,10 @@ static void supply_cards(struct supply *s, const struct node *n, const struct pl
         const struct gpu *g = &n->gpus[i];
         cards++;
         idle += card_idle(g);
-        if (g->free_mem_mib >= req->share_mem_mib && g->free_milli > s->best_milli)
+        if (!g->whole && g->free_milli > s->best_milli)
             s->best_milli = g->free_milli;
-        if (g->free_milli >= req->share_milli && g->free_mem_mib > s->best_mem_mib)
+        s->card_mem_mib = g->mem_mib > s->card_mem_mib ? g->mem_mib : s->card_mem_mib;
+        if (!g->whole && g->free_milli >= req->share_milli && g->free_mem_mib > s->best_mem_mib)
             s->best_mem_mib = g->free_mem_mib;
     }
     s->cards += cards;
@@ -98,6 +102,7 @@ static void supply_node(struct supply *s, const struct node *n, const struct pla
     s->room_cpu += place_room(n, &with_cpu);
     s->room_mem += place_room(n, &with_mem);
     s->room += place_room(n, req);
+    s->capacity += cards_capacity(n, req, CARDS_ALL);
     if (room > 0 && n->free_cpu_milli > s->best_cpu)
         s->best_cpu = n->free_cpu_milli;
     if (room > 0 && n->free_mem_mib > s->best_mem)
@@ -180,15 +185,47 @@ static struct reason *add(struct list *l, enum reason_code code, uint64_t asked,
     return r;
 }
 
+/* Each worker alone would fit, all together do not, for want of `what`. */
+static void add_workers(struct list *l, const struct job *j, uint64_t room, const struct supply *s, const char *what)
+{
+    struct reason *r = add(l, REASON_WORKERS, j->workers, room, s->capacity);
+    (void)snprintf(r->name, sizeof r->name, "%s", what);
+}
+
 static void card_reasons(const struct job *j, const struct supply *s, struct list *l)
 {
     uint64_t asked = (uint64_t)j->req.gpus * j->workers;
+    bool share = j->req.share_milli > 0;
+    if (s->room_gpu >= j->workers)
+        return;
     if (j->req.gpus > 0 && s->idle < asked)
         (void)add(l, REASON_GPUS, asked, s->idle, s->cards);
-    else if (j->req.gpus > 0 && s->room_gpu < j->workers)
+    else if (j->req.gpus > s->best_idle)
         (void)add(l, REASON_FRAGMENTED, j->req.gpus, s->best_idle, s->best_cards);
-    else if (j->req.share_milli > 0 && s->room_gpu < j->workers)
+    else if (share && s->best_milli < j->req.share_milli)
         (void)add(l, REASON_GPU_SHARE, j->req.share_milli, s->best_milli, GPU_MILLI);
+    else if (share && s->best_mem_mib < j->req.share_mem_mib)
+        (void)add(l, REASON_GPU_MEM, j->req.share_mem_mib, s->best_mem_mib, s->card_mem_mib);
+    else if (j->req.gpus > 0 || share)
+        add_workers(l, j, s->room_gpu, s, "gpus");
+}
+
+/* Host resources that stand against a job whose cards are there. */
+static void host_reasons(const struct job *j, const struct supply *s, struct list *l)
+{
+    if (s->room_gpu < j->workers)
+        return;
+    if (s->room_cpu < j->workers && s->best_cpu < j->req.cpu_milli)
+        (void)add(l, REASON_CPU, j->req.cpu_milli, s->best_cpu, s->max_cpu);
+    else if (s->room_cpu < j->workers)
+        add_workers(l, j, s->room_cpu, s, "cpu");
+    if (s->room_mem < j->workers && s->best_mem < j->req.mem_mib)
+        (void)add(l, REASON_MEM, j->req.mem_mib, s->best_mem, s->max_mem);
+    else if (s->room_mem < j->workers)
+        add_workers(l, j, s->room_mem, s, "mem");
+    /* CPU and memory are there, but not on the same nodes. */
+    if (s->room < j->workers && s->room_cpu >= j->workers && s->room_mem >= j->workers)
+        add_workers(l, j, s->room, s, "cpu");
 }
 
 /* Collects every capacity reason that stands against the job, most basic first. */
@@ -207,10 +244,7 @@ static void capacity_reasons(struct core *c, const struct job *j, int64_t now_ms
         return;
     }
     card_reasons(j, &s, l);
-    if (s.room_gpu >= j->workers && s.room_cpu < j->workers)
-        (void)add(l, REASON_CPU, j->req.cpu_milli, s.best_cpu, s.max_cpu);
-    if (s.room_gpu >= j->workers && s.room_mem < j->workers)
-        (void)add(l, REASON_MEM, j->req.mem_mib, s.best_mem, s.max_mem);
+    host_reasons(j, &s, l);
     if (s.room < j->workers)
         return;
     if (!fits(c, &q)) {
@@ -273,9 +307,18 @@ static uint64_t amount_of(const struct core *c, const struct job *h, const struc
             sum += r->code == REASON_CPU ? g->cpu_milli : g->mem_mib;
             continue;
         }
-        for (uint32_t k = 0; k < n->gpus_len; k++)
-            if ((g->gpu_mask >> k & 1) != 0 && card_counts(n, k, &req))
+        if (r->code == REASON_WORKERS && strcmp(r->name, "gpus") != 0) {
+            sum += (strcmp(r->name, "cpu") == 0 ? g->cpu_milli : g->mem_mib) > 0;
+            continue;
+        }
+        for (uint32_t k = 0; k < n->gpus_len; k++) {
+            if ((g->gpu_mask >> k & 1) == 0 || !card_counts(n, k, &req))
+                continue;
+            if (r->code == REASON_GPU_MEM)
+                sum += g->milli == GPU_MILLI ? n->gpus[k].mem_mib : g->gpu_mem_mib;
+            else
                 sum += r->code == REASON_GPU_SHARE ? g->milli : 1;
+        }
     }
     return sum;
 }

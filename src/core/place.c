@@ -192,10 +192,13 @@ static bool is_banned(const struct place_query *q, uint32_t id)
 
 /* --- could it ever fit? --- */
 
-/* Workers that the node could hold empty, in one island if that is asked for. */
+/*
+ * Workers that the node could hold empty, in one island if that is asked for. A node that is drained or not reached
+ * comes back some day: it counts.
+ */
 static uint64_t capacity_of(const struct node *n, const struct place_req *r, bool island)
 {
-    if (!node_open(n))
+    if (n->state == NODE_GONE)
         return 0;
     if (!island || !uses_cards(r))
         return cards_capacity(n, r, CARDS_ALL);

@@ -93,8 +93,8 @@ void placer_set_state(struct placer *p, void *state);
 int place_find(struct placer *p, const struct place_query *q, struct placement *ret);
 
 /*
- * True when the gang would fit on the open nodes of an empty cluster (with what nodes and cards exist now),
- * level included: the difference between "not now" and "never".
+ * True when the gang would fit on an empty cluster (with what nodes and cards exist now, drained and unreachable ones
+ * too), level included: the difference between "not now" and "never".
  */
 bool place_possible(struct placer *p, const struct place_query *q);
 

@@ -15,11 +15,13 @@
     X(REASON_NONE, "none")               \
     X(REASON_GPUS, "gpus")               \
     X(REASON_GPU_SHARE, "gpu-share")     \
+    X(REASON_GPU_MEM, "gpu-mem")         \
     X(REASON_GPU_MODEL, "gpu-model")     \
     X(REASON_CPU, "cpu")                 \
     X(REASON_MEM, "mem")                 \
     X(REASON_LEVEL, "level")             \
     X(REASON_FRAGMENTED, "fragmented")   \
+    X(REASON_WORKERS, "workers")         \
     X(REASON_TENANT_GPUS, "tenant-gpus") \
     X(REASON_TENANT_JOBS, "tenant-jobs") \
     X(REASON_USER_GPUS, "user-gpus")     \
@@ -53,7 +55,8 @@ struct reason_holder {
 
 /*
  * Units: cards for REASON_GPUS and REASON_FRAGMENTED, thousandths of a card for shares and caps on cards,
- * thousandths of a CPU, MiB, jobs, nodes.
+ * thousandths of a CPU, MiB, jobs, nodes; workers for REASON_WORKERS (each alone would fit, not all of them: `name`
+ * says by what, "gpus", "cpu" or "mem") and for REASON_LEVEL.
  */
 struct reason {
     enum reason_code code;

@@ -105,7 +105,5 @@ struct record {
 
 /* Releases what the record owns. */
 void record_done(struct record *r);
-/* Deep copy; 0 or -ENOMEM. */
-int record_copy(struct record *dst, const struct record *src);
 
 #endif
