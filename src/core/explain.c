@@ -228,6 +228,15 @@ static void host_reasons(const struct job *j, const struct supply *s, struct lis
         add_workers(l, j, s->room, s, "cpu");
 }
 
+static void add_reserved(const struct core *c, struct list *l, const struct job *j, uint64_t room)
+{
+    struct reason *r = add(l, REASON_RESERVED, j->workers, 0, room);
+    if (c->reservations_len > 0) {
+        r->job = c->reservations[0].job->id;
+        r->until_ms = c->reservations[0].start_ms;
+    }
+}
+
 /* Collects every capacity reason that stands against the job, most basic first. */
 static void capacity_reasons(struct core *c, const struct job *j, int64_t now_ms, struct list *l)
 {
@@ -251,11 +260,8 @@ static void capacity_reasons(struct core *c, const struct job *j, int64_t now_ms
         add(l, REASON_LEVEL, j->workers, level_room(c, &q.req, j->require), s.room)->level = j->require;
         return;
     }
-    if (!fits_beside(c, j, now_ms)) {
-        struct reason *r = add(l, REASON_RESERVED, j->workers, 0, s.room);
-        r->job = c->reservations[0].job->id;
-        r->until_ms = c->reservations[0].start_ms;
-    }
+    if (!fits_beside(c, j, now_ms))
+        add_reserved(c, l, j, s.room);
 }
 
 /* --- who holds it --- */
@@ -473,6 +479,12 @@ static void explain_waiting(struct core *c, const struct job *j, int64_t now_ms,
     if (schedule_cap_reason(c, j, &cap))
         *add(&l, cap.code, 0, 0, 0) = cap;
     capacity_reasons(c, j, now_ms, &l);
+    /*
+     * The last pass looked at it and kept it back for the sake of a reservation, though by now other cards would be
+     * picked for it: the next thing that is given back lets it be looked at again.
+     */
+    if (l.len == 0 && j->class != NULL && !otree_linked(&j->class->in_ready))
+        add_reserved(c, &l, j, j->workers);
     x->reasons_len = l.len;
     x->position = position_of(c, j);
     struct place_query q = core_query(c, j);

@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SHARING_TRIES      8      /* then reserved nodes are left alone altogether */
 #define UNLIMITED_GUESS_MS 600000 /* a job without a limit is expected to run at least this much longer */
 
 struct opening {
@@ -319,9 +320,13 @@ static const uint64_t *banned_for(struct core *c, const struct job *j, const str
     return any ? c->banned : NULL;
 }
 
-/* True when every reservation that binds `j` keeps its room beside what was found. */
-static bool keeps_room(struct core *c, const struct job *j, const struct placement *found, int64_t now_ms)
+/*
+ * Bans every reserved node on which what was found would take the room of a reservation that binds `j`; false when
+ * there is none.
+ */
+static bool ban_broken(struct core *c, const struct job *j, const struct placement *found, int64_t now_ms)
 {
+    bool any = false;
     for (uint32_t i = 0; i < c->reservations_len; i++) {
         const struct reservation *r = &c->reservations[i];
         if (may_pass(r, j, now_ms))
@@ -330,19 +335,22 @@ static bool keeps_room(struct core *c, const struct job *j, const struct placeme
         for (uint32_t k = 0; k < r->nodes_len; k++) {
             struct node then = r->rooms[k].then;
             bool touched = false;
+            bool fits = !r->rooms[k].broken;
             for (uint32_t w = 0; w < found->len; w++) {
                 if (found->grants[w].node != r->nodes[k])
                     continue;
                 touched = true;
-                if (r->rooms[k].broken || !node_fits(&then, &found->grants[w]))
-                    return false;
-                node_take(&then, &found->grants[w]);
+                fits = fits && node_fits(&then, &found->grants[w]);
+                if (fits)
+                    node_take(&then, &found->grants[w]);
             }
-            if (touched && place_room(&then, &reserved) < r->rooms[k].workers)
-                return false;
+            if (touched && (!fits || place_room(&then, &reserved) < r->rooms[k].workers)) {
+                ban(c, r->nodes[k]);
+                any = true;
+            }
         }
     }
-    return true;
+    return any;
 }
 
 int reserve_place(struct core *c, const struct job *j, int64_t now_ms, struct placement *ret)
@@ -351,11 +359,13 @@ int reserve_place(struct core *c, const struct job *j, int64_t now_ms, struct pl
     bool shares = false;
     q.banned = banned_for(c, j, &q.req, now_ms, true, &shares);
     int r = place_find(c->placer, &q, ret);
-    if (r != 0 || !shares || keeps_room(c, j, ret, now_ms))
-        return r;
-    /* Which cards it would get there is not what was hoped for: keep off those nodes. */
-    q.banned = banned_for(c, j, &q.req, now_ms, false, &shares);
-    return place_find(c->placer, &q, ret);
+    /* Where it would get other cards than hoped for it must not go: each try bans a node, so that this ends. */
+    for (int i = 0; r == 0 && shares && ban_broken(c, j, ret, now_ms); i++) {
+        if (i == SHARING_TRIES)
+            q.banned = banned_for(c, j, &q.req, now_ms, false, &shares);
+        r = place_find(c->placer, &q, ret);
+    }
+    return r;
 }
 
 void reserve_started(struct core *c, const struct job *j)

@@ -326,10 +326,11 @@ static void check_explanations(struct run *r)
 {
     uint64_t job = random_job(r, false);
     struct explanation x;
-    if (job == 0 || core_job(r->w.core, job)->not_before_ms > r->w.now_ms)
-        return;
+    if (job == 0 || core_job(r->w.core, job)->attempt > 0)
+        return; /* one that has started before can not have asked for something else */
     assert_int_equal(core_explain(r->w.core, r->w.now_ms, job, &x), 0);
-    assert_true(x.verdict == VERDICT_WAITS || x.verdict == VERDICT_NEVER);
+    if (x.verdict != VERDICT_WAITS && x.verdict != VERDICT_NEVER)
+        fail_msg("job %llu waits, and the explanation says %s", (unsigned long long)job, verdict_name(x.verdict));
     assert_true(x.reasons_len > 0 && x.position > 0);
     for (uint32_t i = 0; i < x.reasons_len; i++)
         if (x.reasons[i].code != REASON_RESERVED && x.reasons[i].code != REASON_NODES &&
@@ -410,7 +411,7 @@ static void test_random(void **state)
     printf("%llu starts, %llu promises of explanations tried\n", (unsigned long long)started,
            (unsigned long long)checked);
     assert_true(started > runs * 20);
-    assert_true(checked > runs / 2);
+    assert_true(runs < 20 || checked > runs / 2);
 }
 
 static void test_same_seed_same_records(void **state)
