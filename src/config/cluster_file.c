@@ -24,21 +24,24 @@
 #define CPUS_MAX_MILLI 4096000u
 #define MEM_MAX_MIB    ((uint64_t)64 << 20)
 
-/* Machines people know, by the names of the presets for one machine. */
+/*
+ * Machines people know, by the names of the presets for one machine (presets/; a unit test holds these figures against
+ * those files, which this layer does not read).
+ */
 static const struct preset {
     const char *name;
     struct cluster_node node;
 } presets[] = {
     {"dgx-a100",
-     {.cpu_milli = 128000,
-      .mem_mib = 1048576,
+     {.cpu_milli = 256000,
+      .mem_mib = 2097152,
       .gpus = 8,
       .gpu_model = "A100-80GB",
       .gpu_mem_mib = 81920,
       .links = CLUSTER_LINKS_NVLINK,
       .nvlinks = 12}},
     {"dgx-h100",
-     {.cpu_milli = 112000,
+     {.cpu_milli = 224000,
       .mem_mib = 2097152,
       .gpus = 8,
       .gpu_model = "H100-80GB",
@@ -46,33 +49,33 @@ static const struct preset {
       .links = CLUSTER_LINKS_NVLINK,
       .nvlinks = 18}},
     {"hgx-h200",
-     {.cpu_milli = 112000,
+     {.cpu_milli = 192000,
       .mem_mib = 2097152,
       .gpus = 8,
-      .gpu_model = "H200-141GB",
+      .gpu_model = "H200",
       .gpu_mem_mib = 143771,
       .links = CLUSTER_LINKS_NVLINK,
       .nvlinks = 18}},
     {"hgx-b200",
-     {.cpu_milli = 112000,
+     {.cpu_milli = 224000,
       .mem_mib = 2097152,
       .gpus = 8,
-      .gpu_model = "B200-180GB",
+      .gpu_model = "B200",
       .gpu_mem_mib = 183359,
       .links = CLUSTER_LINKS_NVLINK,
       .nvlinks = 18}},
     {"4xl40s",
-     {.cpu_milli = 64000,
+     {.cpu_milli = 128000,
       .mem_mib = 524288,
       .gpus = 4,
-      .gpu_model = "L40S-48GB",
+      .gpu_model = "L40S",
       .gpu_mem_mib = 46068,
       .links = CLUSTER_LINKS_PCIE}},
     {"2xt4",
-     {.cpu_milli = 16000,
-      .mem_mib = 131072,
+     {.cpu_milli = 64000,
+      .mem_mib = 262144,
       .gpus = 2,
-      .gpu_model = "T4-16GB",
+      .gpu_model = "T4",
       .gpu_mem_mib = 15360,
       .links = CLUSTER_LINKS_PCIE}},
 };

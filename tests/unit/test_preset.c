@@ -5,6 +5,8 @@
 
 #include "base/mem.h"
 #include "base/sys/file.h"
+#include "config/cluster_file.h"
+#include "gpu/inventory.h"
 #include "gpu/preset.h"
 
 #include <errno.h>
@@ -58,6 +60,33 @@ static void test_shipped(void **state)
     assert_int_equal(p.topo.link[0][1].nvlinks, 12);
     assert_int_equal(p.pcie[0][1], TOPO_PHB);
     assert_int_equal(p.topo.link[2][3].cls, TOPO_PIX);
+}
+
+/* A node of a simulated cluster is the machine that the preset of the same name simulates. */
+static void test_same_as_in_clusters(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"dgx-a100", "dgx-h100", "hgx-h200", "hgx-b200", "4xl40s", "2xt4"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct cluster_file c;
+        struct err e = {0};
+        char text[100];
+        char model[INVENTORY_MODEL_SIZE];
+        snprintf(text, sizeof(text), "nodes: [{name: n, preset: %s}]", names[i]);
+        if (cluster_file_parse(text, strlen(text), "test", &c, &e) != 0)
+            fail_msg("%s", e.text);
+        load(names[i]);
+        const struct cluster_node *n = &c.nodes[0];
+        const struct preset_model *m = &p.models[p.gpus[0].model];
+        gpu_short_model(m->name, model);
+        assert_string_equal(n->gpu_model, model);
+        assert_int_equal(n->gpus, p.gpus_len);
+        assert_int_equal(n->gpu_mem_mib, m->mem_mib);
+        assert_int_equal(n->cpu_milli, p.host_cpus * 1000);
+        assert_int_equal(n->mem_mib, p.host_mem_mib);
+        assert_int_equal(n->nvlinks, p.topo.link[0][1].nvlinks);
+        cluster_file_done(&c);
+    }
 }
 
 static void test_uuids(void **state)
@@ -221,7 +250,8 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shipped),   cmocka_unit_test(test_uuids),
+        cmocka_unit_test(test_shipped),
+        cmocka_unit_test(test_same_as_in_clusters),   cmocka_unit_test(test_uuids),
         cmocka_unit_test(test_refused),   cmocka_unit_test(test_truncated),
         cmocka_unit_test(test_hostile),   cmocka_unit_test(test_find),
         cmocka_unit_test(test_no_memory),
