@@ -59,7 +59,7 @@ static void keys_change_a_preset(void **state)
         parse("nodes: [{name: a, preset: 2xt4, mem: 1TiB, gpus: 4, links: nvlink-pairs}]");
     assert_int_equal(c.nodes[0].mem_mib, 1048576);
     assert_int_equal(c.nodes[0].gpus, 4);
-    assert_int_equal(c.nodes[0].cpu_milli, 16000);
+    assert_int_equal(c.nodes[0].cpu_milli, 64000);
     assert_int_equal(c.nodes[0].links, CLUSTER_LINKS_NVLINK_PAIRS);
     cluster_file_done(&c);
 }
