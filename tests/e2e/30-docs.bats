@@ -100,3 +100,7 @@ verbs() {
     remuda logs --worker 3 "$b" | grep -q 'worker 3 of 4'
     [ "$(remuda show "$d" --json | jq -r .name)" = from-a-file ]
 }
+
+@test "the manual page is what the program's help says" {
+    REMUDA_BUILD=$build "$top/tools/man" --check
+}
