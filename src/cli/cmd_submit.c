@@ -124,6 +124,8 @@ static int add_script(const struct cli *c, const char *path, json_t *body)
     }
     job_spec_init(&check.trial);
     int rc = script_parse(text, len, check_script_option, &check, &late, &e);
+    if (rc == 0 && check.trial.cwd != NULL && json_object_get(body, "cwd") == NULL)
+        (void)json_object_set_new(body, "cwd", json_string(check.trial.cwd));
     job_spec_done(&check.trial);
     if (rc < 0) {
         mem_free(text);
@@ -168,25 +170,29 @@ static int add_options(const struct cli *c, const struct args *a, json_t *body)
             continue;
         struct job_spec trial;
         struct err e = {0};
+        const char *value = a->given[i].value;
+        /* A folder may be given relative to this one; the daemon has another. */
+        CLEANUP_FREE char *folder = o->id == JOB_OPT_CHDIR && value[0] != '\0' ? cli_absolute(value) : NULL;
+        value = folder != NULL ? folder : value;
         job_spec_init(&trial);
-        if (job_option_set(&trial, o->id, a->given[i].value, &e) < 0)
+        if (job_option_set(&trial, o->id, value, &e) < 0)
             rc = cli_fail(c, CLI_USAGE, "--%s: %s", o->name, e.text);
         else
-            (void)json_object_set_new(body, o->key, json_string(a->given[i].value));
+            (void)json_object_set_new(body, o->key, json_string(value));
         job_spec_done(&trial);
     }
     return rc;
 }
 
+/* Where the job runs: here, when nothing else is said. */
 static int add_cwd(const struct cli *c, json_t *body)
 {
-    const char *given = json_string_value(json_object_get(body, "cwd"));
-    char *cwd = cli_absolute(given != NULL ? given : ".");
+    if (json_object_get(body, "cwd") != NULL)
+        return CLI_OK;
+    CLEANUP_FREE char *cwd = cli_absolute(".");
     if (cwd == NULL)
-        return FAIL(c, CLI_ERROR, PATH_BAD, "--chdir", given != NULL ? given : ".", strerror(errno));
-    int rc = json_object_set_new(body, "cwd", json_string(cwd)) == 0 ? CLI_OK : FAIL(c, CLI_USAGE, NOT_UTF8, "--chdir");
-    mem_free(cwd);
-    return rc;
+        return FAIL(c, CLI_ERROR, PATH_BAD, "--chdir", ".", strerror(errno));
+    return json_object_set_new(body, "cwd", json_string(cwd)) == 0 ? CLI_OK : FAIL(c, CLI_USAGE, NOT_UTF8, "--chdir");
 }
 
 /* The whole job; *ret is the caller's. An exit code; what is wrong has been said. */

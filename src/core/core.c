@@ -252,7 +252,13 @@ struct caps core_user_caps(const struct core *c, const char *user)
 struct caps core_member_caps(const struct core *c, const char *user, const char *tenant)
 {
     const struct config_tenant *t = find_tenant(&c->config, tenant);
-    return t == NULL || find_user(&c->config, user) != NULL ? no_caps : t->user_caps;
+    const struct config_user *u = find_user(&c->config, user);
+    struct caps caps = t == NULL ? no_caps : t->user_caps;
+    if (u != NULL && u->caps.gpus_milli != NO_CAP)
+        caps.gpus_milli = NO_CAP;
+    if (u != NULL && u->caps.jobs != NO_CAP)
+        caps.jobs = NO_CAP;
+    return caps;
 }
 
 struct caps core_queue_caps(const struct core *c, const char *queue)

@@ -65,7 +65,7 @@ uint32_t core_user_id(const struct core *c, const char *name);
 uint32_t core_queue_id(const struct core *c, const char *name);
 /*
  * The caps that hold for a tenant, user or queue by name. Those of a user count all its jobs; those of a member (what
- * a tenant allows each of its users) count the user's jobs in that tenant, and a user with caps of its own has none.
+ * a tenant allows each of its users) count the user's jobs in that tenant; a cap of the user's own stands instead.
  */
 struct caps core_tenant_caps(const struct core *c, const char *tenant);
 struct caps core_user_caps(const struct core *c, const char *user);

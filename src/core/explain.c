@@ -387,7 +387,7 @@ struct reason core_reason(struct core *c, const struct job *j, int64_t now_ms)
 static bool starts(struct core *c, const struct job *changed, int64_t now_ms)
 {
     struct reason why;
-    if (schedule_cap_reason(c, changed, &why))
+    if (schedule_cap_reasons(c, changed, &why, 1) > 0)
         return false;
     return fits_beside(c, changed, now_ms);
 }
@@ -473,11 +473,12 @@ static uint64_t position_of(const struct core *c, const struct job *j)
 static void explain_waiting(struct core *c, const struct job *j, int64_t now_ms, struct explanation *x)
 {
     struct list l = {.rows = x->reasons, .cap = EXPLAIN_REASONS_MAX};
-    struct reason cap;
+    struct reason caps[CAP_REASONS_MAX];
     if (j->class == NULL)
         add(&l, REASON_BACKOFF, j->launch_failures, 0, LAUNCH_TRIES_MAX)->until_ms = j->not_before_ms;
-    if (schedule_cap_reason(c, j, &cap))
-        *add(&l, cap.code, 0, 0, 0) = cap;
+    uint32_t caps_len = schedule_cap_reasons(c, j, caps, CAP_REASONS_MAX);
+    for (uint32_t i = 0; i < caps_len; i++)
+        *add(&l, caps[i].code, 0, 0, 0) = caps[i];
     capacity_reasons(c, j, now_ms, &l);
     /*
      * The last pass looked at it and kept it back for the sake of a reservation, though by now other cards would be

@@ -9,7 +9,7 @@
 
 #include "core/core.h"
 
-#define EXPLAIN_REASONS_MAX 12
+#define EXPLAIN_REASONS_MAX 16
 #define EXPLAIN_CHANGES_MAX 6
 
 enum verdict {

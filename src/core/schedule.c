@@ -145,7 +145,7 @@ static bool over_cap(uint64_t used, uint64_t more, uint64_t cap, enum reason_cod
     return true;
 }
 
-bool schedule_cap_reason(const struct core *c, const struct job *j, struct reason *ret)
+uint32_t schedule_cap_reasons(const struct core *c, const struct job *j, struct reason *rows, uint32_t rows_cap)
 {
     const char *tenant = core_tenant_name(c, j->payer.tenant);
     const char *user = core_user_name(c, j->payer.user);
@@ -166,15 +166,17 @@ bool schedule_cap_reason(const struct core *c, const struct job *j, struct reaso
         {core_queue_account(c, j->payer.queue), core_queue_caps(c, queue), queue, REASON_QUEUE_GPUS,
          REASON_QUEUE_JOBS, false},
     };
-    for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
-        if (over_cap(checks[i].account->gpus_milli, job_gpus_milli(j), checks[i].caps.gpus_milli, checks[i].gpus,
-                     checks[i].name, ret) ||
-            over_cap(checks[i].account->jobs, 1, checks[i].caps.jobs, checks[i].jobs, checks[i].name, ret)) {
-            ret->member = checks[i].member;
-            return true;
-        }
+    uint32_t len = 0;
+    for (size_t i = 0; i < 2 * sizeof checks / sizeof checks[0] && len < rows_cap; i++) {
+        const struct account *a = checks[i / 2].account;
+        struct caps caps = checks[i / 2].caps;
+        bool over = i % 2 == 0 ? over_cap(a->gpus_milli, job_gpus_milli(j), caps.gpus_milli, checks[i / 2].gpus,
+                                          checks[i / 2].name, &rows[len])
+                               : over_cap(a->jobs, 1, caps.jobs, checks[i / 2].jobs, checks[i / 2].name, &rows[len]);
+        if (over)
+            rows[len++].member = checks[i / 2].member;
     }
-    return false;
+    return len;
 }
 
 static int start_job(struct pass *p, struct job *j)
@@ -199,7 +201,7 @@ static int try_class(struct pass *p, struct job_class *k)
     struct core *c = p->c;
     struct job *j = queue_head(k);
     struct reason why;
-    if (schedule_cap_reason(c, j, &why)) {
+    if (schedule_cap_reasons(c, j, &why, 1) > 0) {
         c->counters.blocked_caps++;
         queue_block(c, k, &why, false);
         return 0;

@@ -129,8 +129,9 @@ struct job *core_job_mutable(struct core *c, uint64_t id);
 struct place_query core_query(const struct core *c, const struct job *j);
 
 /* --- schedule.c --- */
-/* The first cap that stands against the job; false when none does. */
-bool schedule_cap_reason(const struct core *c, const struct job *j, struct reason *ret);
+/* The caps that stand against the job, at most `rows_cap`; returns how many. */
+uint32_t schedule_cap_reasons(const struct core *c, const struct job *j, struct reason *rows, uint32_t rows_cap);
+#define CAP_REASONS_MAX 8
 
 /* --- explain.c --- */
 /* The first capacity reason against the job, with its numbers; false when it would fit. */

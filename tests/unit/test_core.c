@@ -109,6 +109,9 @@ static void test_caps(void **state)
          {.share = 1000, .tenant = "t", .user = "adam"}, REASON_USER_GPUS, "eve", 1000, 500, 1500, 1},
         {"tenants:\n  - name: t\n    user_max_jobs: 1\n", {.tenant = "t", .user = "eve"}, {.user = "eve"},
          REASON_USER_JOBS, "eve", 1, 0, 1, 1},
+        {"tenants:\n  - name: t\n    user_max_jobs: 1\n    user_max_gpus: 1\nusers:\n  - name: eve\n    tenant: t\n    "
+         "max_jobs: 3\n",
+         {.share = 500, .tenant = "t", .user = "eve"}, {.user = "adam"}, REASON_USER_GPUS, "eve", 500, 0, 1000, 2},
         {"users:\n  - name: eve\n    max_gpus: 5\n", {.gpus = 2, .user = "eve"}, {.gpus = 1, .user = "adam"},
          REASON_USER_GPUS, "eve", 2000, 1000, 5000, 2},
         {"users:\n  - name: eve\n    max_jobs: 3\n", {.user = "eve"}, {.user = "adam"}, REASON_USER_JOBS, "eve", 1, 0, 3,
