@@ -384,8 +384,8 @@ static int read_list(struct reader *r, const json_t *root, const struct list *l,
 static int read_root(struct reader *r)
 {
     json_t *root = r->doc->root;
-    if (json_is_null(root))
-        return 0; /* an empty file: all defaults */
+    if (json_is_null(root)) /* more likely a file that was lost than a wish */
+        return err_set(r->err, -EINVAL, "%s: is empty; a mapping of keys is allowed ({} gives every default)", r->doc->name);
     if (!json_is_object(root))
         return yaml_err_item(r->doc, r->err, root, SIZE_MAX,
                              "a mapping of keys is allowed here, not %s", value_kind(root));

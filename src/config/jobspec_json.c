@@ -79,6 +79,8 @@ static int set_command(const json_t *v, struct job_spec *s, struct err *e)
         return err_set(e, -EINVAL, "command: is missing; give command or script");
     int rc = add_words("command", words, &s->argv, &have, e);
     json_decref(words);
+    if (rc == 0 && (have == 0 || s->argv[0][0] == '\0'))
+        return err_set(e, -EINVAL, "command: names no program; a list of words or a text is allowed, not empty");
     if (rc == 0 && args != NULL)
         rc = add_words("args", args, &s->argv, &have, e);
     return rc;

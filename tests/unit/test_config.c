@@ -142,7 +142,7 @@ static void test_mistakes(void **state)
         {"users:\n  - name: eve\n  - name: eve\n", "eve", "twice"},
         {"racks:\n  - name: r\n    nodes: n1\n", "nodes", "list"},
         {"racks:\n  - name: r\n    nodes: [a]\n  - name: s\n    nodes: [a]\n", "\"a\"", NULL},
-        {"strategy: remuda\nstrategy: spread\n", "strategy", "twice"},
+        {"strategy: remuda\nstrategy: spread\n", "strategy", "once"},
         {"- strategy\n", "mapping", NULL},
         {"just text\n", "mapping", NULL},
         {"", "mapping", NULL},
