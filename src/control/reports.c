@@ -206,8 +206,31 @@ static int settle_attempt(struct control *c, int64_t now_ms, const struct job *j
     return control_effect(c, EFFECT_LAUNCH, j->id, j->attempt, NULL);
 }
 
+/* A node that the engine did not name after a restart has left: another file, another engine, another machine. */
+static int settle_nodes(struct control *c, int64_t now_ms)
+{
+    const struct cluster *cl = core_cluster(c->core);
+    for (uint32_t i = 0; i < cl->nodes_len; i++) {
+        if (cl->nodes[i]->state == NODE_GONE || (i < c->nodes_cap && c->nodes[i].desc != NULL))
+            continue;
+        struct record rec = {.kind = REC_NODE_STATE,
+                             .time_ms = now_ms,
+                             .node_id = i,
+                             .node_state = NODE_GONE,
+                             .draining = cl->nodes[i]->draining,
+                             .text = mem_strdup("the engine does not have it any more")};
+        int r = rec.text == NULL ? -ENOMEM : control_record(c, &rec, NULL);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
 int control_reconciled(struct control *c, int64_t now_ms)
 {
+    int nodes = settle_nodes(c, now_ms);
+    if (nodes < 0)
+        return nodes;
     for (const struct job *j = core_job_after(c->core, 0); j != NULL; j = core_job_after(c->core, j->id)) {
         const struct ctl_job *mine = control_find_job(c, j->id);
         if (!job_holds(j) || mine == NULL)

@@ -10,12 +10,14 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define READ_BYTES       65536
 #define DRAIN_BYTES_MAX  (8u << 20) /* what a pipe may hold at most, and some */
 #define FLUSH_RETRY_MS   1000
 #define OOM_LOOK_MS      500
+#define FOLDER_LOOK_MS   2000
 
 int loop_open(struct supervisor *s, struct err *e)
 {
@@ -116,12 +118,42 @@ static void dispatch(struct supervisor *s, const struct epoll_event *ev)
     }
 }
 
+/* True when somebody removed the folder of this attempt under us. */
+static bool folder_gone(void)
+{
+    struct stat st;
+    return stat(".", &st) < 0 || st.st_nlink == 0;
+}
+
+/*
+ * Without its folder an attempt can neither be found again nor tell its end, and its cards would be given to others
+ * while it runs: it is ended, with its grace time. Looked at now and then, since nothing announces it.
+ */
+static bool watch_folder(struct supervisor *s, int64_t *next_ms)
+{
+    int64_t now = clock_mono_ms();
+    if (now < *next_ms)
+        return false;
+    *next_ms = now + FOLDER_LOOK_MS;
+    bool gone = folder_gone();
+    if (gone && !s->stopping) {
+        log_error("the attempt's folder was removed; ending the attempt", NULL);
+        supervisor_stop(s, s->spec.grace_ms);
+    }
+    return gone;
+}
+
 void loop_run(struct supervisor *s)
 {
     bool complained = false;
+    int64_t next_look_ms = 0;
     for (;;) {
+        bool gone = watch_folder(s, &next_look_ms);
         int wait = supervisor_tick(s);
         int r = supervisor_flush(s);
+        wait = wait < 0 || wait > FOLDER_LOOK_MS ? FOLDER_LOOK_MS : wait;
+        if (s->done == s->workers_len && (gone || (r < 0 && folder_gone())))
+            return; /* nobody is there to be told */
         if (r < 0) { /* a full disk: an exit is never told before it is written, so try until there is room */
             if (!complained)
                 log_error("exit record can't be written; trying again", "error=\"%s\"", strerror(-r));

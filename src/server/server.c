@@ -107,6 +107,32 @@ static int open_engine(struct server *s, struct err *e)
     return rc;
 }
 
+/*
+ * Jobs that run belong to the engine that started them: another one would know nothing of them and
+ * they would be taken for lost while they run on. Which engine it was stands in the file "engine".
+ */
+static int check_engine(struct server *s, struct err *e)
+{
+    char path[4096];
+    CLEANUP_FREE char *before = NULL;
+    size_t holding = 0;
+    int rc = state_path(s, "engine", path, e);
+    if (rc != 0)
+        return rc;
+    if (file_read(path, 64, &before, NULL, NULL) == 0) {
+        before[strcspn(before, "\n")] = '\0';
+        if (strcmp(before, s->o->engine) == 0)
+            return 0;
+        mem_free(control_expected(s->control, &holding));
+        if (holding > 0)
+            return err_set(e, -EBUSY,
+                           "%zu jobs of the engine \"%s\" run on %s, and this is the engine \"%s\"; start as "
+                           "before, or end them first (remuda cancel --all)",
+                           holding, before, s->o->state_dir, s->o->engine);
+    }
+    return file_write_atomic(path, s->o->engine, strlen(s->o->engine), 0644, FILE_SYNC_ALL, e);
+}
+
 /* A configuration given at the start becomes a version in the store when it is not the one in
  * force. */
 static int import_config(struct server *s, struct err *e)
@@ -264,6 +290,8 @@ static int set_up(struct server *s, struct err *e)
         rc = init_loop(s, e);
     if (rc == 0)
         rc = persist_open(s, e);
+    if (rc == 0)
+        rc = check_engine(s, e);
     if (rc == 0)
         rc = import_config(s, e);
     if (rc == 0)
