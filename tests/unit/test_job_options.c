@@ -82,7 +82,7 @@ static const struct {
     const char *name;
     const char *value;
 } good[] = {
-    {"name", "two cards"},      {"gpus", "0"},           {"gpus", "16"},        
+    {"name", "two cards"},      {"gpus", "0"},           {"gpus", "16"},
     {"workers", "4096"},       {"cpus", "1.5"},         {"mem", "16GiB"},      {"mem", "512M"},
     {"time", "2h30m"},          {"time", "1-12:00:00"},  {"grace", "90s"},      {"queue", "debug"},
     {"priority", "-1000"},      {"tenant", "team-a"},    {"require", "nvlink"}, {"prefer", "rack"},
