@@ -37,7 +37,7 @@ install: build
 	meson install -C $(BUILD)/meson --no-rebuild --destdir "$(DESTDIR)"
 
 format:
-	@git ls-files '*.c' '*.h' | xargs clang-format -i
+	@git ls-files '*.c' '*.h' | xargs clang-format-14 -i
 
 clean:
 	rm -rf $(BUILD)

@@ -65,21 +65,21 @@
 #ifndef REMUDA_ABI_RUNNER_H
 #define REMUDA_ABI_RUNNER_H
 
-#define RUNNER_VERSION       1
-#define RUNNER_SPEC_FIRST    "remuda-runner-spec=1"
-#define RUNNER_SPEC_BYTES    (32u << 20) /* a longer spec is refused */
-#define RUNNER_LINE_BYTES    1024        /* of the control protocol and of the exit file, newline included */
-#define RUNNER_CHANNEL_FD    3
+#define RUNNER_VERSION    1
+#define RUNNER_SPEC_FIRST "remuda-runner-spec=1"
+#define RUNNER_SPEC_BYTES (32u << 20) /* a longer spec is refused */
+#define RUNNER_LINE_BYTES 1024        /* of the control protocol and of the exit file, newline included */
+#define RUNNER_CHANNEL_FD 3
 
-#define RUNNER_FILE_SPEC     "spec"
-#define RUNNER_FILE_LOCK     "lock"
-#define RUNNER_FILE_STATUS   "status"
-#define RUNNER_FILE_EXIT     "exit"
-#define RUNNER_FILE_SOCKET   "ctl.sock"
-#define RUNNER_FILE_LOG      "runner.log"
-#define RUNNER_FILE_SCRIPT   "script"
+#define RUNNER_FILE_SPEC   "spec"
+#define RUNNER_FILE_LOCK   "lock"
+#define RUNNER_FILE_STATUS "status"
+#define RUNNER_FILE_EXIT   "exit"
+#define RUNNER_FILE_SOCKET "ctl.sock"
+#define RUNNER_FILE_LOG    "runner.log"
+#define RUNNER_FILE_SCRIPT "script"
 /* Written by an engine that found a spec without a life: a runner that comes late must not start. */
-#define RUNNER_FILE_VOID     "void"
+#define RUNNER_FILE_VOID "void"
 
 #define RUNNER_STATE_STARTING "starting"
 #define RUNNER_STATE_RUNNING  "running"

@@ -149,8 +149,7 @@ _Static_assert(sizeof(struct simgpu_slot) == 640, "simgpu_slot");
 static inline uint64_t simgpu_file_bytes(uint32_t cards)
 {
     return sizeof(struct simgpu_header) +
-           (uint64_t)cards *
-               (sizeof(struct simgpu_card) + (uint64_t)SIMGPU_SLOTS * sizeof(struct simgpu_slot));
+           (uint64_t)cards * (sizeof(struct simgpu_card) + (uint64_t)SIMGPU_SLOTS * sizeof(struct simgpu_slot));
 }
 
 /* Card `i` of a mapped file of this version; i < cards_len. */
@@ -162,8 +161,7 @@ static inline struct simgpu_card *simgpu_card_at(void *file, uint32_t i)
 /* The slots of card `i`. */
 static inline struct simgpu_slot *simgpu_slots_at(void *file, uint32_t cards_len, uint32_t i)
 {
-    char *slots = (char *)file + sizeof(struct simgpu_header) +
-                  (uint64_t)cards_len * sizeof(struct simgpu_card);
+    char *slots = (char *)file + sizeof(struct simgpu_header) + (uint64_t)cards_len * sizeof(struct simgpu_card);
     return (struct simgpu_slot *)(void *)slots + (uint64_t)i * SIMGPU_SLOTS;
 }
 

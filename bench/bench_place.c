@@ -60,8 +60,7 @@ static void drop_pool(void)
     cluster_done(&cluster);
 }
 
-static struct place_query query(uint32_t workers, uint32_t gpus, uint32_t share, uint32_t cpu,
-                                const char *strategy)
+static struct place_query query(uint32_t workers, uint32_t gpus, uint32_t share, uint32_t cpu, const char *strategy)
 {
     return (struct place_query){
         .req = {.gpus = gpus, .share_milli = share, .cpu_milli = cpu, .model_mask = UINT64_MAX},
@@ -101,14 +100,12 @@ static void large_gang(const char *strategy)
     struct place_query q = query(512, 8, 0, 64000, strategy);
     int64_t start = clock_mono_ns();
     place(&q);
-    printf("a gang of 512 workers x 8 cards on 512 nodes, %s\t%.2f\tms\n", strategy,
-           ms_since(start));
+    printf("a gang of 512 workers x 8 cards on 512 nodes, %s\t%.2f\tms\n", strategy, ms_since(start));
     struct place_query no = query(10, 8, 0, 0, strategy);
     start = clock_mono_ns();
     if (place_find(placer, &no, &found) == 0)
         die("a placement was found where none is");
-    printf("\"does not fit\" for 80 cards on the full pool, %s\t%.3f\tms\n", strategy,
-           ms_since(start));
+    printf("\"does not fit\" for 80 cards on the full pool, %s\t%.3f\tms\n", strategy, ms_since(start));
     drop_pool();
 }
 
@@ -119,8 +116,7 @@ static void many_nodes(void)
     make_pool(10000);
     struct place_query kinds[KINDS];
     for (uint32_t k = 0; k < KINDS; k++)
-        kinds[k] = query(1, k % 3 == 0 ? 0 : 1u << (k % 3 - 1), k % 3 == 0 ? 100 + 50 * k : 0,
-                         1000 * k, "remuda");
+        kinds[k] = query(1, k % 3 == 0 ? 0 : 1u << (k % 3 - 1), k % 3 == 0 ? 100 + 50 * k : 0, 1000 * k, "remuda");
     for (uint32_t k = 0; k < KINDS; k++)
         place(&kinds[k]);
     struct grant changed[CHANGES];
@@ -135,8 +131,7 @@ static void many_nodes(void)
     int64_t start = clock_mono_ns();
     for (uint32_t k = 0; k < KINDS; k++)
         place(&kinds[k]);
-    printf("10,000 nodes x 8: ten kinds of requests after 100 changes\t%.2f\tms\n",
-           ms_since(start));
+    printf("10,000 nodes x 8: ten kinds of requests after 100 changes\t%.2f\tms\n", ms_since(start));
     start = clock_mono_ns();
     for (int i = 0; i < 20000; i++)
         place(&kinds[1]);

@@ -36,8 +36,7 @@ static bool measure(const char *policy, double *ret_ms, long *ret_kib)
         _exit(replay(policy));
     int status;
     struct rusage use;
-    if (child < 0 || wait4(child, &status, 0, &use) < 0 || !WIFEXITED(status) ||
-        WEXITSTATUS(status) != 0)
+    if (child < 0 || wait4(child, &status, 0, &use) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
         return false;
     *ret_ms = (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) * 1e3 +
               (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e3;

@@ -181,8 +181,8 @@ int main(int argc, char **argv)
 {
     if (argc != 6)
         fail("usage: load SOCKET JOBS CONNECTIONS started|ended JSON");
-    struct load l = {.socket = argv[1], .jobs = strtoul(argv[2], NULL, 10),
-                     .connections = (unsigned)strtoul(argv[3], NULL, 10)};
+    struct load l = {
+        .socket = argv[1], .jobs = strtoul(argv[2], NULL, 10), .connections = (unsigned)strtoul(argv[3], NULL, 10)};
     if (l.jobs == 0 || l.connections == 0 || l.connections > CONNECTIONS_MAX)
         fail("jobs and connections (at most %d) must be above 0", CONNECTIONS_MAX);
     size_t size = strlen(argv[5]) + 256;
@@ -199,7 +199,8 @@ int main(int argc, char **argv)
     double accepted = now_s();
     wait_for_all(&l, strcmp(argv[4], "ended") == 0);
     double all = now_s();
-    printf("accepted\t%.0f\tjobs/s\t%lu jobs, %u connections\n", (double)l.jobs / (accepted - began), l.jobs, l.connections);
+    printf("accepted\t%.0f\tjobs/s\t%lu jobs, %u connections\n", (double)l.jobs / (accepted - began), l.jobs,
+           l.connections);
     printf("%s\t%.0f\tjobs/s\tfrom the first submission to the last of them\n", argv[4],
            (double)l.jobs / (all - began));
     for (unsigned i = 0; i < l.connections; i++)

@@ -31,13 +31,10 @@ void daemon_prepare(struct daemon *d, unsigned nodes)
     *d = (struct daemon){0};
     snprintf(d->state_dir, sizeof(d->state_dir), "/tmp/remuda-server-XXXXXX");
     assert_non_null(mkdtemp(d->state_dir));
-    assert_int_equal(chmod(d->state_dir, geteuid() == 0 ? 0755 : 0700),
-                     0); /* as the daemon itself makes it */
+    assert_int_equal(chmod(d->state_dir, geteuid() == 0 ? 0755 : 0700), 0); /* as the daemon itself makes it */
     snprintf(d->cluster_file, sizeof(d->cluster_file), "%s/cluster.yaml", d->state_dir);
-    int len =
-        snprintf(text, sizeof(text), "nodes: [{name: n%%d, count: %u, preset: dgx-a100}]\n", nodes);
-    assert_int_equal(
-        file_write_atomic(d->cluster_file, text, (size_t)len, 0644, FILE_SYNC_NO, NULL), 0);
+    int len = snprintf(text, sizeof(text), "nodes: [{name: n%%d, count: %u, preset: dgx-a100}]\n", nodes);
+    assert_int_equal(file_write_atomic(d->cluster_file, text, (size_t)len, 0644, FILE_SYNC_NO, NULL), 0);
 }
 
 /* Never returns. */
@@ -49,9 +46,7 @@ static void run_child(const struct daemon *d, int ready_fd)
         .version = "test",
         .config_text = d->config_text,
         .engine = "simulated",
-        .engine_options = {.cluster_file = d->cluster_file,
-                           .time_scale_milli = 1000,
-                           .default_duration_ms = 60000},
+        .engine_options = {.cluster_file = d->cluster_file, .time_scale_milli = 1000, .default_duration_ms = 60000},
         .simulated = true,
         .cards = "simulated",
         .listen = d->listen,
@@ -174,12 +169,11 @@ struct reply daemon_raw(int fd, const void *bytes, size_t len)
     return r;
 }
 
-struct reply daemon_call(const struct daemon *d, const char *method, const char *path,
-                         const char *headers, const char *body)
+struct reply daemon_call(const struct daemon *d, const char *method, const char *path, const char *headers,
+                         const char *body)
 {
     struct strbuf out = {0};
-    strbuf_printf(&out, "%s %s HTTP/1.0\r\nHost: localhost\r\n%s", method, path,
-                  headers == NULL ? "" : headers);
+    strbuf_printf(&out, "%s %s HTTP/1.0\r\nHost: localhost\r\n%s", method, path, headers == NULL ? "" : headers);
     if (body != NULL)
         strbuf_printf(&out, "Content-Length: %zu\r\n", strlen(body));
     strbuf_puts(&out, "\r\n");
@@ -199,8 +193,7 @@ void reply_done(struct reply *r)
     *r = (struct reply){0};
 }
 
-json_t *daemon_json(const struct daemon *d, const char *method, const char *path, const char *body,
-                    int status)
+json_t *daemon_json(const struct daemon *d, const char *method, const char *path, const char *body, int status)
 {
     struct reply r = daemon_call(d, method, path, NULL, body);
     if (r.status != status || r.json == NULL)

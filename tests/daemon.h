@@ -18,9 +18,9 @@ struct daemon {
     pid_t pid;               /* 0: not running */
     const char *listen;      /* NULL: the Unix socket alone */
     const char *config_text; /* NULL: none */
-    const char *runner;  /* path of remuda-runner: the local engine with real processes; NULL: the
-                            simulated one */
-    unsigned full_after; /* limit on the size of files in KiB, 0: none (a disk that fills up) */
+    const char *runner;      /* path of remuda-runner: the local engine with real processes; NULL: the
+                                simulated one */
+    unsigned full_after;     /* limit on the size of files in KiB, 0: none (a disk that fills up) */
 };
 
 struct reply {
@@ -49,11 +49,10 @@ int daemon_connect(const struct daemon *d);
 /* Sends bytes and reads the answer until the connection ends. `fd` is closed. */
 struct reply daemon_raw(int fd, const void *bytes, size_t len);
 /* One call in HTTP/1.0. `headers` is NULL or lines that end with \r\n. */
-struct reply daemon_call(const struct daemon *d, const char *method, const char *path,
-                         const char *headers, const char *body);
+struct reply daemon_call(const struct daemon *d, const char *method, const char *path, const char *headers,
+                         const char *body);
 void reply_done(struct reply *r);
 /* A call that must give this status; the JSON body, the caller's. */
-json_t *daemon_json(const struct daemon *d, const char *method, const char *path, const char *body,
-                    int status);
+json_t *daemon_json(const struct daemon *d, const char *method, const char *path, const char *body, int status);
 
 #endif

@@ -42,12 +42,9 @@ static const json_t *resolve(const json_t *schema)
 
 static bool type_is(const char *type, const json_t *v)
 {
-    return (strcmp(type, "object") == 0 && json_is_object(v)) ||
-           (strcmp(type, "array") == 0 && json_is_array(v)) ||
-           (strcmp(type, "string") == 0 && json_is_string(v)) ||
-           (strcmp(type, "integer") == 0 && json_is_integer(v)) ||
-           (strcmp(type, "number") == 0 && json_is_number(v)) ||
-           (strcmp(type, "boolean") == 0 && json_is_boolean(v)) ||
+    return (strcmp(type, "object") == 0 && json_is_object(v)) || (strcmp(type, "array") == 0 && json_is_array(v)) ||
+           (strcmp(type, "string") == 0 && json_is_string(v)) || (strcmp(type, "integer") == 0 && json_is_integer(v)) ||
+           (strcmp(type, "number") == 0 && json_is_number(v)) || (strcmp(type, "boolean") == 0 && json_is_boolean(v)) ||
            (strcmp(type, "null") == 0 && json_is_null(v));
 }
 
@@ -171,8 +168,8 @@ void openapi_check_reply(const char *method, const char *path, int status, const
 {
     char code[16];
     char why[512] = "";
-    const json_t *problem = json_object_get(
-        json_object_get(json_object_get(openapi_document(), "components"), "schemas"), "Problem");
+    const json_t *problem =
+        json_object_get(json_object_get(json_object_get(openapi_document(), "components"), "schemas"), "Problem");
     const json_t *operation = operation_of(method, path);
     if (status == 0)
         return;
@@ -182,12 +179,11 @@ void openapi_check_reply(const char *method, const char *path, int status, const
         return;
     }
     snprintf(code, sizeof(code), "%d", status);
-    const json_t *response =
-        resolve(json_object_get(json_object_get(operation, "responses"), code));
+    const json_t *response = resolve(json_object_get(json_object_get(operation, "responses"), code));
     if (response == NULL)
         fail_msg("%s %s: the document knows no answer %d", method, path, status);
-    const json_t *schema = json_object_get(
-        json_object_get(json_object_get(response, "content"), "application/json"), "schema");
+    const json_t *schema =
+        json_object_get(json_object_get(json_object_get(response, "content"), "application/json"), "schema");
     if (schema == NULL)
         return;
     if (json == NULL || !valid(schema, json, "body", why))

@@ -42,8 +42,7 @@ static struct store_row text_row(uint64_t seq, uint64_t job, const char *text)
 
 static void fill(struct store *s)
 {
-    struct store_row rows[] = {text_row(1, 0, "one"), text_row(2, 7, "two"),
-                               text_row(3, 8, "three")};
+    struct store_row rows[] = {text_row(1, 0, "one"), text_row(2, 7, "two"), text_row(3, 8, "three")};
     struct store_row more[] = {text_row(4, 7, "four"), text_row(5, 0, "five")};
     assert_int_equal(store_append(s, rows, 3, NULL), 0);
     assert_int_equal(store_append(s, more, 2, NULL), 0);
@@ -154,12 +153,7 @@ void conformance_odd_bodies(void **state)
         big[i] = (char)(i * 31 % 251);
     struct store_row rows[] = {
         {.seq = 1, .time_ms = 0},
-        {.seq = 2,
-         .time_ms = -5,
-         .kind = UINT32_MAX,
-         .job = INT64_MAX,
-         .body = big,
-         .len = 3000000},
+        {.seq = 2, .time_ms = -5, .kind = UINT32_MAX, .job = INT64_MAX, .body = big, .len = 3000000},
         {.seq = 3, .body = "\0x\0", .len = 3},
     };
     assert_int_equal(store_append(s, rows, 3, NULL), 0);

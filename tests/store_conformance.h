@@ -24,10 +24,10 @@ void conformance_callback_stops(void **state);
 void conformance_snapshot(void **state);
 void conformance_reopen(void **state);
 
-#define STORE_CONFORMANCE_TESTS                                                                    \
-    cmocka_unit_test(conformance_empty), cmocka_unit_test(conformance_append_and_read),            \
-        cmocka_unit_test(conformance_read_by_job), cmocka_unit_test(conformance_refuses_gaps),     \
-        cmocka_unit_test(conformance_odd_bodies), cmocka_unit_test(conformance_callback_stops),    \
+#define STORE_CONFORMANCE_TESTS                                                                 \
+    cmocka_unit_test(conformance_empty), cmocka_unit_test(conformance_append_and_read),         \
+        cmocka_unit_test(conformance_read_by_job), cmocka_unit_test(conformance_refuses_gaps),  \
+        cmocka_unit_test(conformance_odd_bodies), cmocka_unit_test(conformance_callback_stops), \
         cmocka_unit_test(conformance_snapshot), cmocka_unit_test(conformance_reopen)
 
 #endif

@@ -15,15 +15,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CARDS_MAX               16
-#define CHUNKS_MAX              512
-#define CHUNK_BYTES             ((uint64_t)1 << 30)
-#define ATTRIBUTE_SM_COUNT      16
-#define THREADS_PER_BLOCK       256
-#define CUDA_SUCCESS            0
+#define CARDS_MAX                16
+#define CHUNKS_MAX               512
+#define CHUNK_BYTES              ((uint64_t)1 << 30)
+#define ATTRIBUTE_SM_COUNT       16
+#define THREADS_PER_BLOCK        256
+#define CUDA_SUCCESS             0
 #define CUDA_ERROR_OUT_OF_MEMORY 2
 #define CUDA_ERROR_INVALID_IMAGE 200
-#define KERNEL_US               1000
+#define KERNEL_US                1000
 
 /* Spins on the card's clock until `ns` have passed, in every thread. */
 static const char kernel_text[] = ".version 6.0\n"
@@ -43,29 +43,30 @@ static const char kernel_text[] = ".version 6.0\n"
                                   "    ret;\n"
                                   "}\n";
 
-/* What a simulated card takes in place of machine code: how long the kernel lasts and what part of the card it fills. */
+/* What a simulated card takes in place of machine code: how long the kernel lasts and what part of the card it fills.
+ */
 static const char kernel_description[] = "remuda-kernels 1\n"
                                          "kernel spin time-us 1000 sm 100\n";
 
 /* The driver calls that are used: X(member, symbol, parameters). */
-#define DRIVER_CALLS(X)                                                                                   \
-    X(init, "cuInit", (unsigned))                                                                         \
-    X(device_count, "cuDeviceGetCount", (int *))                                                          \
-    X(device_get, "cuDeviceGet", (int *, int))                                                            \
-    X(device_name, "cuDeviceGetName", (char *, int, int))                                                 \
-    X(device_attribute, "cuDeviceGetAttribute", (int *, int, int))                                        \
-    X(context_create, "cuCtxCreate_v2", (void **, unsigned, int))                                         \
-    X(context_destroy, "cuCtxDestroy_v2", (void *))                                                       \
-    X(context_use, "cuCtxSetCurrent", (void *))                                                           \
-    X(synchronize, "cuCtxSynchronize", (void))                                                            \
-    X(mem_alloc, "cuMemAlloc_v2", (uint64_t *, size_t))                                                   \
-    X(mem_free, "cuMemFree_v2", (uint64_t))                                                               \
-    X(copy_to, "cuMemcpyHtoD_v2", (uint64_t, const void *, size_t))                                       \
-    X(copy_back, "cuMemcpyDtoH_v2", (void *, uint64_t, size_t))                                           \
-    X(module_load, "cuModuleLoadData", (void **, const void *))                                           \
-    X(module_function, "cuModuleGetFunction", (void **, void *, const char *))                            \
-    X(module_unload, "cuModuleUnload", (void *))                                                          \
-    X(launch, "cuLaunchKernel",                                                                           \
+#define DRIVER_CALLS(X)                                                                                         \
+    X(init, "cuInit", (unsigned))                                                                               \
+    X(device_count, "cuDeviceGetCount", (int *))                                                                \
+    X(device_get, "cuDeviceGet", (int *, int))                                                                  \
+    X(device_name, "cuDeviceGetName", (char *, int, int))                                                       \
+    X(device_attribute, "cuDeviceGetAttribute", (int *, int, int))                                              \
+    X(context_create, "cuCtxCreate_v2", (void **, unsigned, int))                                               \
+    X(context_destroy, "cuCtxDestroy_v2", (void *))                                                             \
+    X(context_use, "cuCtxSetCurrent", (void *))                                                                 \
+    X(synchronize, "cuCtxSynchronize", (void))                                                                  \
+    X(mem_alloc, "cuMemAlloc_v2", (uint64_t *, size_t))                                                         \
+    X(mem_free, "cuMemFree_v2", (uint64_t))                                                                     \
+    X(copy_to, "cuMemcpyHtoD_v2", (uint64_t, const void *, size_t))                                             \
+    X(copy_back, "cuMemcpyDtoH_v2", (void *, uint64_t, size_t))                                                 \
+    X(module_load, "cuModuleLoadData", (void **, const void *))                                                 \
+    X(module_function, "cuModuleGetFunction", (void **, void *, const char *))                                  \
+    X(module_unload, "cuModuleUnload", (void *))                                                                \
+    X(launch, "cuLaunchKernel",                                                                                 \
       (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **)) \
     X(error_name, "cuGetErrorName", (int, const char **))
 
@@ -96,11 +97,11 @@ static int failed(const struct cards *c, const char *what, int code)
     return complain("%s: %s (%d)", what, name, code);
 }
 
-#define TRY(c, call)                                       \
-    do {                                                   \
-        int code_ = (c)->call;                             \
-        if (code_ != CUDA_SUCCESS)                         \
-            return failed((c), #call, code_);              \
+#define TRY(c, call)                          \
+    do {                                      \
+        int code_ = (c)->call;                \
+        if (code_ != CUDA_SUCCESS)            \
+            return failed((c), #call, code_); \
     } while (0)
 
 static int open_driver(struct cards *c)

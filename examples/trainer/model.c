@@ -20,11 +20,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TURN       6.0
-#define NOISE      0.2
-#define BETA1      0.9f
-#define BETA2      0.999f
-#define ADAM_SMALL 1e-8f
+#define TURN        6.0
+#define NOISE       0.2
+#define BETA1       0.9f
+#define BETA2       0.999f
+#define ADAM_SMALL  1e-8f
 #define FULL_CIRCLE 6.283185307179586
 
 /* splitmix64 by Vigna: the next number of the sequence that *state stands in. */
@@ -114,7 +114,7 @@ int points_make(struct points *p, size_t len, uint64_t seed)
         double angle = FULL_CIRCLE * class / CLASSES + TURN * out + NOISE * normal(&state);
         p->xy[2 * i] = (float)(out * cos(angle));
         p->xy[2 * i + 1] = (float)(out * sin(angle));
-        p->label[i] = (uint8_t)class;
+        p->label[i] = (uint8_t) class;
     }
     return 0;
 }
@@ -140,9 +140,9 @@ void gradient_done(struct gradient *g)
 
 /* What one point makes of the network. */
 struct pass {
-    float *first;  /* after the first layer, hidden elements */
-    float *second; /* after the second */
-    float *back;   /* room for the way back */
+    float *first;       /* after the first layer, hidden elements */
+    float *second;      /* after the second */
+    float *back;        /* room for the way back */
     float out[CLASSES]; /* probabilities */
 };
 

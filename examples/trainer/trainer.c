@@ -24,9 +24,9 @@
 #include <string.h>
 #include <time.h>
 
-#define FLAG_STOP 1u
-#define FLAG_SAVE 2u
-#define EXIT_USAGE 2
+#define FLAG_STOP    1u
+#define FLAG_SAVE    2u
+#define EXIT_USAGE   2
 #define EXIT_STOPPED 143
 
 struct options {
@@ -128,29 +128,45 @@ static int parse_device(const char *text, int *ret)
 static int parse_one(int option, const char *text, struct options *o)
 {
     switch (option) {
-    case 'h': return parse_u32("--hidden", text, 1, HIDDEN_MAX, &o->hidden);
-    case 'p': return parse_u32("--points", text, CLASSES, 10000000, &o->points);
-    case 'b': return parse_u32("--batch", text, 1, 1000000, &o->batch);
-    case 's': return parse_u32("--steps", text, 1, 1000000000, &o->steps);
-    case 'n': return parse_u32("--print", text, 1, 1000000000, &o->print);
-    case 'm': return parse_u32("--step-ms", text, 0, 3600000, &o->step_ms);
-    case 'u': return parse_u32("--busy", text, 0, 100, &o->busy_percent);
-    case 'g': return parse_number("--card-mem", text, 1, 512 << 10, &o->card_mem_mib);
-    case 'e': return parse_number("--seed", text, 0, UINT64_MAX, &o->seed);
-    case 'r': return parse_rate(text, &o->rate);
-    case 'd': return parse_device(text, &o->device);
-    case 'c': o->checkpoint = text; return 0;
-    default: return -1;
+    case 'h':
+        return parse_u32("--hidden", text, 1, HIDDEN_MAX, &o->hidden);
+    case 'p':
+        return parse_u32("--points", text, CLASSES, 10000000, &o->points);
+    case 'b':
+        return parse_u32("--batch", text, 1, 1000000, &o->batch);
+    case 's':
+        return parse_u32("--steps", text, 1, 1000000000, &o->steps);
+    case 'n':
+        return parse_u32("--print", text, 1, 1000000000, &o->print);
+    case 'm':
+        return parse_u32("--step-ms", text, 0, 3600000, &o->step_ms);
+    case 'u':
+        return parse_u32("--busy", text, 0, 100, &o->busy_percent);
+    case 'g':
+        return parse_number("--card-mem", text, 1, 512 << 10, &o->card_mem_mib);
+    case 'e':
+        return parse_number("--seed", text, 0, UINT64_MAX, &o->seed);
+    case 'r':
+        return parse_rate(text, &o->rate);
+    case 'd':
+        return parse_device(text, &o->device);
+    case 'c':
+        o->checkpoint = text;
+        return 0;
+    default:
+        return -1;
     }
 }
 
 static int parse_options(int argc, char **argv, struct options *o)
 {
     static const struct option known[] = {
-        {"hidden", 1, NULL, 'h'},   {"points", 1, NULL, 'p'},     {"batch", 1, NULL, 'b'},
-        {"steps", 1, NULL, 's'},    {"print", 1, NULL, 'n'},      {"step-ms", 1, NULL, 'm'},
-        {"busy", 1, NULL, 'u'},     {"card-mem", 1, NULL, 'g'},   {"seed", 1, NULL, 'e'},
-        {"rate", 1, NULL, 'r'},     {"device", 1, NULL, 'd'},     {"checkpoint", 1, NULL, 'c'},
+        {"hidden", 1, NULL, 'h'},     {"points", 1, NULL, 'p'},
+        {"batch", 1, NULL, 'b'},      {"steps", 1, NULL, 's'},
+        {"print", 1, NULL, 'n'},      {"step-ms", 1, NULL, 'm'},
+        {"busy", 1, NULL, 'u'},       {"card-mem", 1, NULL, 'g'},
+        {"seed", 1, NULL, 'e'},       {"rate", 1, NULL, 'r'},
+        {"device", 1, NULL, 'd'},     {"checkpoint", 1, NULL, 'c'},
         {"help", 0, NULL, '?' + 256}, {0},
     };
     int option;
@@ -305,8 +321,16 @@ static int train(struct run *r)
 
 int main(int argc, char **argv)
 {
-    struct run r = {.o = {.hidden = 64, .points = 1200, .batch = 256, .steps = 400, .print = 50, .busy_percent = 80,
-                          .card_mem_mib = 1024, .seed = 1, .rate = 0.003, .device = 'a'}};
+    struct run r = {.o = {.hidden = 64,
+                          .points = 1200,
+                          .batch = 256,
+                          .steps = 400,
+                          .print = 50,
+                          .busy_percent = 80,
+                          .card_mem_mib = 1024,
+                          .seed = 1,
+                          .rate = 0.003,
+                          .device = 'a'}};
     if (parse_options(argc, argv, &r.o) < 0 || parse_environment(&r.o) < 0) {
         fputs("Try trainer --help.\n", stderr);
         return EXIT_USAGE;

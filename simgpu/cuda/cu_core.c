@@ -252,8 +252,8 @@ EXPORT CUresult cuDeviceGetPCIBusId(char *bus_id, int length, CUdevice device)
     if (rc == CUDA_SUCCESS && length < 13)
         rc = CUDA_ERROR_INVALID_VALUE;
     if (rc == CUDA_SUCCESS)
-        snprintf(bus_id, (size_t)length, "%04x:%02x:%02x.0", c->pci_domain & 0xffff,
-                 c->pci_bus & 0xff, c->pci_device & 0xff);
+        snprintf(bus_id, (size_t)length, "%04x:%02x:%02x.0", c->pci_domain & 0xffff, c->pci_bus & 0xff,
+                 c->pci_device & 0xff);
     return rc;
 }
 
@@ -281,24 +281,24 @@ EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *bus_id)
 }
 
 /* Attributes that are the same on all cards: X(name, value). */
-#define FIXED_ATTRIBUTES(X)                                                                        \
-    X(MAX_THREADS_PER_BLOCK, 1024)                                                                 \
-    X(MAX_BLOCK_DIM_X, 1024)                                                                       \
-    X(MAX_BLOCK_DIM_Y, 1024)                                                                       \
-    X(MAX_BLOCK_DIM_Z, 64)                                                                         \
-    X(MAX_GRID_DIM_X, 2147483647)                                                                  \
-    X(MAX_GRID_DIM_Y, 65535)                                                                       \
-    X(MAX_GRID_DIM_Z, 65535)                                                                       \
-    X(MAX_SHARED_MEMORY_PER_BLOCK, 49152)                                                          \
-    X(TOTAL_CONSTANT_MEMORY, 65536)                                                                \
-    X(WARP_SIZE, 32)                                                                               \
-    X(MAX_PITCH, 2147483647)                                                                       \
-    X(MAX_REGISTERS_PER_BLOCK, 65536)                                                              \
-    X(GPU_OVERLAP, 1)                                                                              \
-    X(CAN_MAP_HOST_MEMORY, 1)                                                                      \
-    X(CONCURRENT_KERNELS, 1)                                                                       \
-    X(ASYNC_ENGINE_COUNT, 3)                                                                       \
-    X(UNIFIED_ADDRESSING, 1)                                                                       \
+#define FIXED_ATTRIBUTES(X)               \
+    X(MAX_THREADS_PER_BLOCK, 1024)        \
+    X(MAX_BLOCK_DIM_X, 1024)              \
+    X(MAX_BLOCK_DIM_Y, 1024)              \
+    X(MAX_BLOCK_DIM_Z, 64)                \
+    X(MAX_GRID_DIM_X, 2147483647)         \
+    X(MAX_GRID_DIM_Y, 65535)              \
+    X(MAX_GRID_DIM_Z, 65535)              \
+    X(MAX_SHARED_MEMORY_PER_BLOCK, 49152) \
+    X(TOTAL_CONSTANT_MEMORY, 65536)       \
+    X(WARP_SIZE, 32)                      \
+    X(MAX_PITCH, 2147483647)              \
+    X(MAX_REGISTERS_PER_BLOCK, 65536)     \
+    X(GPU_OVERLAP, 1)                     \
+    X(CAN_MAP_HOST_MEMORY, 1)             \
+    X(CONCURRENT_KERNELS, 1)              \
+    X(ASYNC_ENGINE_COUNT, 3)              \
+    X(UNIFIED_ADDRESSING, 1)              \
     X(STREAM_PRIORITIES_SUPPORTED, 1)
 
 static bool card_attribute(const struct simgpu_card *c, CUdevice_attribute a, uint32_t *v)
@@ -321,10 +321,7 @@ static bool card_attribute(const struct simgpu_card *c, CUdevice_attribute a, ui
     case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID:
         return *v = c->pci_device, true;
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
-        return *v = c->cc_major == 7 && c->cc_minor == 5 ? 1024
-                    : c->cc_major == 8 && c->cc_minor    ? 1536
-                                                         : 2048,
-               true;
+        return *v = c->cc_major == 7 && c->cc_minor == 5 ? 1024 : c->cc_major == 8 && c->cc_minor ? 1536 : 2048, true;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
         return *v = c->cc_major, true;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
@@ -346,9 +343,9 @@ EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, C
         return CUDA_ERROR_INVALID_VALUE;
     if (!card_attribute(c, attribute, &v)) {
         switch (attribute) {
-#define X(name, number)                                                                            \
-    case CU_DEVICE_ATTRIBUTE_##name:                                                               \
-        v = number;                                                                                \
+#define X(name, number)              \
+    case CU_DEVICE_ATTRIBUTE_##name: \
+        v = number;                  \
         break;
             FIXED_ATTRIBUTES(X)
 #undef X
@@ -384,8 +381,8 @@ EXPORT CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
     return rc;
 }
 
-EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute,
-                                        CUdevice source, CUdevice destination)
+EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CUdevice source,
+                                        CUdevice destination)
 {
     bool nvlink = false, any = false;
     CUresult rc = peer_link(source, destination, value, &nvlink, &any);

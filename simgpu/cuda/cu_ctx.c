@@ -144,9 +144,7 @@ EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
     if (rc != CUDA_SUCCESS)
         return rc;
     struct device *d = cu_device(device);
-    rc = !d                     ? CUDA_ERROR_INVALID_DEVICE
-         : d->primary_refs == 0 ? CUDA_ERROR_INVALID_CONTEXT
-                                : CUDA_SUCCESS;
+    rc = !d ? CUDA_ERROR_INVALID_DEVICE : d->primary_refs == 0 ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
     if (rc == CUDA_SUCCESS && --d->primary_refs == 0)
         end_primary(d);
     cu_unlock();
@@ -171,9 +169,7 @@ EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flag
     if (rc != CUDA_SUCCESS)
         return rc;
     struct device *d = cu_device(device);
-    rc = !d                           ? CUDA_ERROR_INVALID_DEVICE
-         : flags & ~CU_CTX_FLAGS_MASK ? CUDA_ERROR_INVALID_VALUE
-                                      : CUDA_SUCCESS;
+    rc = !d ? CUDA_ERROR_INVALID_DEVICE : flags & ~CU_CTX_FLAGS_MASK ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     if (rc == CUDA_SUCCESS) {
         d->primary_flags = flags;
         if (d->primary)
@@ -189,9 +185,7 @@ EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags,
     if (rc != CUDA_SUCCESS)
         return rc;
     struct device *d = cu_device(device);
-    rc = !flags || !active ? CUDA_ERROR_INVALID_VALUE
-         : d               ? CUDA_SUCCESS
-                           : CUDA_ERROR_INVALID_DEVICE;
+    rc = !flags || !active ? CUDA_ERROR_INVALID_VALUE : d ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
     if (rc == CUDA_SUCCESS) {
         *flags = d->primary_flags;
         *active = d->primary != NULL;
@@ -207,9 +201,7 @@ EXPORT CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice 
         return rc;
     struct device *d = cu_device(device);
     struct CUctx_st *c = NULL;
-    rc = !context || stack_len == STACK_MAX ? CUDA_ERROR_INVALID_VALUE
-         : d                                ? CUDA_SUCCESS
-                                            : CUDA_ERROR_INVALID_DEVICE;
+    rc = !context || stack_len == STACK_MAX ? CUDA_ERROR_INVALID_VALUE : d ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
     if (rc == CUDA_SUCCESS)
         rc = create(d, device, flags, &c);
     if (rc == CUDA_SUCCESS)

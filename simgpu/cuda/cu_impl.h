@@ -125,8 +125,7 @@ uint64_t cu_now(const struct device *d);
  * Queues work of `duration_ns` at full speed that keeps `permille` of the SMs busy (0: a copy)
  * behind what is in the stream; the default stream also waits for the others and they for it.
  */
-void cu_queue(struct CUctx_st *ctx, struct CUstream_st *stream, uint64_t duration_ns,
-              uint32_t permille);
+void cu_queue(struct CUctx_st *ctx, struct CUstream_st *stream, uint64_t duration_ns, uint32_t permille);
 /* True when the moment has come. In virtual time asking moves the clock a little, so that polling
  * ends. */
 bool cu_reached(struct device *d, uint64_t time_ns);

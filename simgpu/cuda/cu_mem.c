@@ -61,8 +61,7 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
 EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
                                    unsigned int element)
 {
-    if (!address || !pitch || width == 0 || height == 0 ||
-        (element != 4 && element != 8 && element != 16))
+    if (!address || !pitch || width == 0 || height == 0 || (element != 4 && element != 8 && element != 16))
         return CUDA_ERROR_INVALID_VALUE;
     size_t p = heap_round(width), bytes;
     if (p == 0 || __builtin_mul_overflow(p, height, &bytes))
@@ -145,8 +144,7 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
         return rc;
     struct device *d = &cu.devices[ctx->device];
     const struct simgpu_card *c = cu_card(d);
-    uint64_t room = c->mem_bytes - c->mem_reserved_bytes,
-             used = sim_mem_used(&cu.state, d->card, d->slot);
+    uint64_t room = c->mem_bytes - c->mem_reserved_bytes, used = sim_mem_used(&cu.state, d->card, d->slot);
     if (available)
         *available = used < room ? room - used : 0;
     if (total)
@@ -200,8 +198,7 @@ EXPORT CUresult cuMemFreeHost(void *host)
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute,
-                                      CUdeviceptr address)
+EXPORT CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr address)
 {
     CUresult rc = cu_enter();
     if (rc != CUDA_SUCCESS)
@@ -326,8 +323,7 @@ EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)
     return copy((struct copy){to, HOST(from), bytes, true, false}, NULL, true);
 }
 
-EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes,
-                                     CUstream stream)
+EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
     return copy((struct copy){to, HOST(from), bytes, true, false}, stream, false);
 }
@@ -347,15 +343,13 @@ EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes)
     return copy((struct copy){to, from, bytes, true, true}, NULL, false);
 }
 
-EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes,
-                                     CUstream stream)
+EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
     return copy((struct copy){to, from, bytes, true, true}, stream, false);
 }
 
 /* Fills `count` elements of `size` bytes. Like the real call it does not wait for the device. */
-static CUresult fill(CUdeviceptr to, const void *element, size_t size, size_t count,
-                     CUstream stream)
+static CUresult fill(CUdeviceptr to, const void *element, size_t size, size_t count, CUstream stream)
 {
     struct CUctx_st *ctx;
     size_t bytes;
@@ -365,8 +359,7 @@ static CUresult fill(CUdeviceptr to, const void *element, size_t size, size_t co
     struct CUstream_st *s = cu_stream(ctx, stream);
     rc = s ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
     if (rc == CUDA_SUCCESS && count > 0) {
-        if (__builtin_mul_overflow(size, count, &bytes) || to % size != 0 ||
-            side_of(to, bytes, true) != SIDE_DEVICE) {
+        if (__builtin_mul_overflow(size, count, &bytes) || to % size != 0 || side_of(to, bytes, true) != SIDE_DEVICE) {
             rc = CUDA_ERROR_INVALID_VALUE;
         } else {
             char *p = (char *)(uintptr_t)to;

@@ -103,8 +103,8 @@ static CUresult parse_module(const char *image, struct CUmod_st **ret)
     if (m)
         m->functions = calloc(lines, sizeof(*m->functions));
     CUresult rc = text && m && m->functions ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-    for (char *line = rc == CUDA_SUCCESS ? strtok_r(text, "\n", &save) : NULL;
-         line && rc == CUDA_SUCCESS; line = strtok_r(NULL, "\n", &save)) {
+    for (char *line = rc == CUDA_SUCCESS ? strtok_r(text, "\n", &save) : NULL; line && rc == CUDA_SUCCESS;
+         line = strtok_r(NULL, "\n", &save)) {
         if (line[strspn(line, " \t\r")] && *line != '#')
             rc = add_kernel(m, line);
     }
@@ -136,8 +136,8 @@ EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
     return rc;
 }
 
-EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int options_len,
-                                   int *options, void **values)
+EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int options_len, int *options,
+                                   void **values)
 {
     if (options_len > 0 && (!options || !values))
         return CUDA_ERROR_INVALID_VALUE;
@@ -270,18 +270,16 @@ EXPORT CUresult cuFuncGetModule(CUmodule *module, CUfunction function)
 
 static CUresult shape_ok(const CUlaunchConfig *c)
 {
-    if (c->gridDimX == 0 || c->gridDimY == 0 || c->gridDimZ == 0 || c->blockDimX == 0 ||
-        c->blockDimY == 0 || c->blockDimZ == 0 || c->gridDimX > 2147483647u ||
-        c->gridDimY > 65535 || c->gridDimZ > 65535 || c->blockDimX > 1024 || c->blockDimY > 1024 ||
-        c->blockDimZ > 64)
+    if (c->gridDimX == 0 || c->gridDimY == 0 || c->gridDimZ == 0 || c->blockDimX == 0 || c->blockDimY == 0 ||
+        c->blockDimZ == 0 || c->gridDimX > 2147483647u || c->gridDimY > 65535 || c->gridDimZ > 65535 ||
+        c->blockDimX > 1024 || c->blockDimY > 1024 || c->blockDimZ > 64)
         return CUDA_ERROR_INVALID_VALUE;
     if ((uint64_t)c->blockDimX * c->blockDimY * c->blockDimZ > 1024)
         return CUDA_ERROR_INVALID_VALUE;
     return c->sharedMemBytes > 49152 ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES : CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params,
-                                 void **extra)
+EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params, void **extra)
 {
     struct CUctx_st *ctx;
     (void)params;
@@ -311,12 +309,10 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction functi
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
-                               unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-                               unsigned int block_z, unsigned int shared_bytes, CUstream stream,
-                               void **params, void **extra)
+EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                               unsigned int block_x, unsigned int block_y, unsigned int block_z,
+                               unsigned int shared_bytes, CUstream stream, void **params, void **extra)
 {
-    CUlaunchConfig c = {grid_x,  grid_y,       grid_z, block_x, block_y,
-                        block_z, shared_bytes, stream, NULL,    0};
+    CUlaunchConfig c = {grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, NULL, 0};
     return cuLaunchKernelEx(&c, function, params, extra);
 }

@@ -47,8 +47,7 @@ static void stream_end(struct CUctx_st *ctx, struct CUstream_st *s, uint64_t end
     ctx->all_ready_ns = max64(ctx->all_ready_ns, end);
 }
 
-void cu_queue(struct CUctx_st *ctx, struct CUstream_st *stream, uint64_t duration_ns,
-              uint32_t permille)
+void cu_queue(struct CUctx_st *ctx, struct CUstream_st *stream, uint64_t duration_ns, uint32_t permille)
 {
     struct device *d = &cu.devices[ctx->device];
     uint64_t now = cu_now(d), start = stream_start(ctx, stream, now);
@@ -82,8 +81,7 @@ void cu_wait(struct device *d, uint64_t time_ns)
     }
     cu_unlock();
     struct timespec t = {(time_t)(time_ns / 1000000000u), (long)(time_ns % 1000000000u)};
-    while (sim_now_ns() < time_ns &&
-           clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
+    while (sim_now_ns() < time_ns && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
         ;
 }
 

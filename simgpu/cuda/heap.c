@@ -23,8 +23,7 @@ static void update(struct heap_block *b)
 }
 
 /* Blocks below `address` to *a, the others to *b. */
-static void split(struct heap_block *t, uint64_t address, struct heap_block **a,
-                  struct heap_block **b)
+static void split(struct heap_block *t, uint64_t address, struct heap_block **a, struct heap_block **b)
 {
     if (!t) {
         *a = *b = NULL;
@@ -87,8 +86,7 @@ static struct heap_block *new_block(struct heap *h, uint64_t address, uint64_t s
 int heap_init(struct heap *h, uint64_t size)
 {
     memset(h, 0, sizeof(*h));
-    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                   -1, 0);
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED)
         return -ENOMEM;
     h->base = (uint64_t)(uintptr_t)p;
@@ -189,8 +187,7 @@ static struct heap_block *find_free(const struct heap *h, uint64_t address)
 /* Hands the pages that lie wholly inside back to the system. */
 static void drop_pages(uint64_t address, uint64_t size)
 {
-    uint64_t page = 4096, from = (address + page - 1) / page * page,
-             to = (address + size) / page * page;
+    uint64_t page = 4096, from = (address + page - 1) / page * page, to = (address + size) / page * page;
     if (to > from)
         madvise((void *)(uintptr_t)from, to - from, MADV_DONTNEED);
 }

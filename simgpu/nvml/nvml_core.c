@@ -126,9 +126,7 @@ nvmlReturn_t nvml_card(nvmlDevice_t device, const struct sim_state **ret_state, 
         if ((void *)sim_card(s, i) == (void *)device) {
             *ret_state = s;
             *ret_card = i;
-            return __atomic_load_n(&sim_card(s, i)->failed, __ATOMIC_RELAXED)
-                       ? NVML_ERROR_GPU_IS_LOST
-                       : NVML_SUCCESS;
+            return __atomic_load_n(&sim_card(s, i)->failed, __ATOMIC_RELAXED) ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
         }
     }
     return NVML_ERROR_INVALID_ARGUMENT;
@@ -204,8 +202,7 @@ EXPORT nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int length)
     if (!s)
         return NVML_ERROR_UNINITIALIZED;
     char text[128];
-    snprintf(text, sizeof(text), "%u.%s", s->header->cuda_version / 1000,
-             s->header->driver_version);
+    snprintf(text, sizeof(text), "%u.%s", s->header->cuda_version / 1000, s->header->driver_version);
     return nvml_text(text, version, length);
 }
 
@@ -321,8 +318,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, nvmlDev
         return NVML_ERROR_INVALID_ARGUMENT;
     unsigned domain = 0, bus, dev, function = 0;
     int end = 0;
-    bool full =
-        sscanf(bus_id, "%8x:%2x:%2x%n.%1x%n", &domain, &bus, &dev, &end, &function, &end) >= 3;
+    bool full = sscanf(bus_id, "%8x:%2x:%2x%n.%1x%n", &domain, &bus, &dev, &end, &function, &end) >= 3;
     if (!full) {
         domain = 0;
         end = 0;

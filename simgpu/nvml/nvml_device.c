@@ -26,8 +26,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t device, char *serial, unsig
     return *c->serial ? nvml_text(c->serial, serial, length) : NVML_ERROR_NOT_SUPPORTED;
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetVbiosVersion(nvmlDevice_t device, char *version,
-                                              unsigned int length)
+EXPORT nvmlReturn_t nvmlDeviceGetVbiosVersion(nvmlDevice_t device, char *version, unsigned int length)
 {
     CARD_OR_RETURN(device, version);
     return nvml_text(c->vbios, version, length);
@@ -41,12 +40,12 @@ EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index)
 }
 
 /* A getter that hands out one field of the card. */
-#define GETTER(function, type, expression)                                                         \
-    EXPORT nvmlReturn_t function(nvmlDevice_t device, type *value)                                 \
-    {                                                                                              \
-        CARD_OR_RETURN(device, value);                                                             \
-        *value = (type)(expression);                                                               \
-        return NVML_SUCCESS;                                                                       \
+#define GETTER(function, type, expression)                         \
+    EXPORT nvmlReturn_t function(nvmlDevice_t device, type *value) \
+    {                                                              \
+        CARD_OR_RETURN(device, value);                             \
+        *value = (type)(expression);                               \
+        return NVML_SUCCESS;                                       \
     }
 
 GETTER(nvmlDeviceGetMinorNumber, unsigned int, c->minor)
@@ -91,8 +90,8 @@ void nvml_fill_pci(const struct simgpu_card *c, nvmlPciInfo_t *pci)
     pci->device = c->pci_device;
     pci->pciDeviceId = c->pci_device_id;
     pci->pciSubSystemId = c->pci_subsystem_id;
-    snprintf(pci->busIdLegacy, sizeof(pci->busIdLegacy), "%04X:%02X:%02X.0", c->pci_domain & 0xffff,
-             c->pci_bus & 0xff, c->pci_device & 0xff);
+    snprintf(pci->busIdLegacy, sizeof(pci->busIdLegacy), "%04X:%02X:%02X.0", c->pci_domain & 0xffff, c->pci_bus & 0xff,
+             c->pci_device & 0xff);
     snprintf(pci->busId, sizeof(pci->busId), "%08X:%02X:%02X.0", c->pci_domain, c->pci_bus & 0xff,
              c->pci_device & 0xff);
 }
@@ -179,8 +178,7 @@ static unsigned temperature(const struct sim_state *s, uint32_t card)
     return 30 + 45 * permille_of(s, card) / SIMGPU_PERMILLE;
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetPowerManagementLimitConstraints(nvmlDevice_t device,
-                                                                 unsigned int *low,
+EXPORT nvmlReturn_t nvmlDeviceGetPowerManagementLimitConstraints(nvmlDevice_t device, unsigned int *low,
                                                                  unsigned int *high)
 {
     CARD_OR_RETURN(device, low && high);
@@ -199,8 +197,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatur
     return NVML_SUCCESS;
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device,
-                                                      nvmlTemperatureThresholds_t threshold,
+EXPORT nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, nvmlTemperatureThresholds_t threshold,
                                                       unsigned int *celsius)
 {
     CARD_OR_RETURN(device, celsius);
@@ -224,8 +221,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t device, nvmlPstat
     return NVML_SUCCESS;
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, nvmlClockType_t type,
-                                              unsigned int *mhz)
+EXPORT nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned int *mhz)
 {
     CARD_OR_RETURN(device, mhz);
     if ((unsigned)type >= NVML_CLOCK_COUNT)
@@ -235,8 +231,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, nvmlClockType
 }
 
 /* An idle card runs its SMs at about a fifth of the top clock. */
-EXPORT nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t type,
-                                           unsigned int *mhz)
+EXPORT nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned int *mhz)
 {
     nvmlReturn_t rc = nvmlDeviceGetMaxClockInfo(device, type, mhz);
     if (rc != NVML_SUCCESS || type == NVML_CLOCK_MEM)
@@ -247,16 +242,14 @@ EXPORT nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t 
     return NVML_SUCCESS;
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device,
-                                                              unsigned long long *reasons)
+EXPORT nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device, unsigned long long *reasons)
 {
     CARD_OR_RETURN(device, reasons);
     *reasons = permille_of(s, card) == 0 ? 1 : 0; /* 1: the card is idle */
     return NVML_SUCCESS;
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, nvmlPcieUtilCounter_t counter,
-                                                unsigned int *kib_s)
+EXPORT nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, nvmlPcieUtilCounter_t counter, unsigned int *kib_s)
 {
     CARD_OR_RETURN(device, kib_s);
     if (counter != NVML_PCIE_UTIL_TX_BYTES && counter != NVML_PCIE_UTIL_RX_BYTES)
@@ -265,8 +258,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, nvmlPcieUti
     return NVML_SUCCESS;
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count,
-                                             nvmlFieldValue_t *values)
+EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t *values)
 {
     CARD_OR_RETURN(device, values);
     if (count < 1)
@@ -297,8 +289,7 @@ EXPORT nvmlReturn_t nvmlDeviceSetPersistenceMode(nvmlDevice_t device, nvmlEnable
     return NVML_ERROR_NO_PERMISSION; /* settings are the preset's */
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, nvmlEnableState_t *now,
-                                         nvmlEnableState_t *pending)
+EXPORT nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, nvmlEnableState_t *now, nvmlEnableState_t *pending)
 {
     CARD_OR_RETURN(device, now && pending);
     *now = *pending = c->ecc ? NVML_FEATURE_ENABLED : NVML_FEATURE_DISABLED;
@@ -306,8 +297,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, nvmlEnableState_t 
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, nvmlMemoryErrorType_t type,
-                                                nvmlEccCounterType_t counter,
-                                                unsigned long long *count)
+                                                nvmlEccCounterType_t counter, unsigned long long *count)
 {
     CARD_OR_RETURN(device, count);
     if ((unsigned)type > 1 || (unsigned)counter > 1)
@@ -318,8 +308,8 @@ EXPORT nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, nvmlMemoryE
     return NVML_SUCCESS;
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetRetiredPages(nvmlDevice_t device, nvmlPageRetirementCause_t cause,
-                                              unsigned int *count, unsigned long long *addresses)
+EXPORT nvmlReturn_t nvmlDeviceGetRetiredPages(nvmlDevice_t device, nvmlPageRetirementCause_t cause, unsigned int *count,
+                                              unsigned long long *addresses)
 {
     CARD_OR_RETURN(device, count);
     if ((unsigned)cause >= NVML_PAGE_RETIREMENT_CAUSE_COUNT)
@@ -329,9 +319,8 @@ EXPORT nvmlReturn_t nvmlDeviceGetRetiredPages(nvmlDevice_t device, nvmlPageRetir
     return NVML_SUCCESS;
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned int *corrected,
-                                              unsigned int *uncorrected, unsigned int *pending,
-                                              unsigned int *failure)
+EXPORT nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned int *corrected, unsigned int *uncorrected,
+                                              unsigned int *pending, unsigned int *failure)
 {
     CARD_OR_RETURN(device, corrected && uncorrected && pending && failure);
     if (c->cc_major < 8)
@@ -340,8 +329,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned int 
     return NVML_SUCCESS;
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *now,
-                                         unsigned int *pending)
+EXPORT nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *now, unsigned int *pending)
 {
     CARD_OR_RETURN(device, now && pending);
     if (!c->mig_capable)
@@ -350,8 +338,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *now,
     return NVML_SUCCESS;
 }
 
-EXPORT nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t device, unsigned int mode,
-                                         nvmlReturn_t *activation)
+EXPORT nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t device, unsigned int mode, nvmlReturn_t *activation)
 {
     CARD_OR_RETURN(device, activation);
     if (mode > NVML_DEVICE_MIG_ENABLE)
@@ -361,8 +348,7 @@ EXPORT nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t device, unsigned int mode,
 
 GETTER(nvmlDeviceGetMaxMigDeviceCount, unsigned int, c->mig_capable ? 7 : 0)
 
-EXPORT nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int index,
-                                                        nvmlDevice_t *mig)
+EXPORT nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int index, nvmlDevice_t *mig)
 {
     CARD_OR_RETURN(device, mig);
     (void)index;

@@ -29,15 +29,15 @@ void nvml_fill_pci(const struct simgpu_card *c, nvmlPciInfo_t *pci);
 
 /* A getter of one value: checks the handle and the pointer, then gives `c` (the card), `s` and
  * `card`. */
-#define CARD_OR_RETURN(device, out)                                                                \
-    const struct sim_state *s;                                                                     \
-    uint32_t card;                                                                                 \
-    nvmlReturn_t card_rc_ = nvml_card(device, &s, &card);                                          \
-    if (card_rc_ != NVML_SUCCESS)                                                                  \
-        return card_rc_;                                                                           \
-    if (!(out))                                                                                    \
-        return NVML_ERROR_INVALID_ARGUMENT;                                                        \
-    const struct simgpu_card *c = sim_card(s, card);                                               \
+#define CARD_OR_RETURN(device, out)                       \
+    const struct sim_state *s;                            \
+    uint32_t card;                                        \
+    nvmlReturn_t card_rc_ = nvml_card(device, &s, &card); \
+    if (card_rc_ != NVML_SUCCESS)                         \
+        return card_rc_;                                  \
+    if (!(out))                                           \
+        return NVML_ERROR_INVALID_ARGUMENT;               \
+    const struct simgpu_card *c = sim_card(s, card);      \
     (void)c
 
 #endif

@@ -16,8 +16,7 @@ static unsigned memory_per_cent(uint32_t permille)
     return per_cent(permille) / 2;
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device,
-                                                  nvmlUtilization_t *utilization)
+EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization)
 {
     CARD_OR_RETURN(device, utilization);
     uint32_t permille;
@@ -27,8 +26,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device,
     return NVML_SUCCESS;
 }
 
-static nvmlReturn_t codec_utilization(nvmlDevice_t device, unsigned int *util,
-                                      unsigned int *period_us)
+static nvmlReturn_t codec_utilization(nvmlDevice_t device, unsigned int *util, unsigned int *period_us)
 {
     CARD_OR_RETURN(device, util && period_us);
     *util = 0;
@@ -36,14 +34,12 @@ static nvmlReturn_t codec_utilization(nvmlDevice_t device, unsigned int *util,
     return NVML_SUCCESS;
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsigned int *util,
-                                                    unsigned int *period_us)
+EXPORT nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsigned int *util, unsigned int *period_us)
 {
     return codec_utilization(device, util, period_us);
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t device, unsigned int *util,
-                                                    unsigned int *period_us)
+EXPORT nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t device, unsigned int *util, unsigned int *period_us)
 {
     return codec_utilization(device, util, period_us);
 }
@@ -58,8 +54,7 @@ static nvmlReturn_t list_size(unsigned int *count, uint32_t have, const void *ou
     return room < have || !out ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device,
-                                                            unsigned int *count,
+EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *count,
                                                             nvmlProcessInfo_t *infos)
 {
     CARD_OR_RETURN(device, count);
@@ -74,8 +69,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device,
     return rc;
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device,
-                                                            unsigned int *count,
+EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned int *count,
                                                             nvmlProcessInfo_t *infos)
 {
     return nvmlDeviceGetComputeRunningProcesses_v3(device, count, infos);
@@ -101,16 +95,14 @@ static nvmlReturn_t empty_list(nvmlDevice_t device, unsigned int *count)
     return NVML_SUCCESS;
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device,
-                                                             unsigned int *count,
+EXPORT nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned int *count,
                                                              nvmlProcessInfo_t *infos)
 {
     (void)infos;
     return empty_list(device, count);
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device,
-                                                               unsigned int *count,
+EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *count,
                                                                nvmlProcessInfo_t *infos)
 {
     (void)infos;
@@ -125,10 +117,8 @@ static unsigned long long wall_us(void)
 }
 
 /* One sample for each process, taken now: whatever time the caller has seen lies before it. */
-EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
-                                                    nvmlProcessUtilizationSample_t *utilization,
-                                                    unsigned int *count,
-                                                    unsigned long long last_seen_us)
+EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *utilization,
+                                                    unsigned int *count, unsigned long long last_seen_us)
 {
     CARD_OR_RETURN(device, count);
     struct sim_use use[SIMGPU_SLOTS];
@@ -140,10 +130,9 @@ EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
     }
     nvmlReturn_t rc = list_size(count, n, utilization);
     for (uint32_t i = 0; i < n && rc == NVML_SUCCESS; i++)
-        utilization[i] =
-            (nvmlProcessUtilizationSample_t){.pid = use[i].pid,
-                                             .timeStamp = now,
-                                             .smUtil = per_cent(use[i].sm_permille),
-                                             .memUtil = memory_per_cent(use[i].sm_permille)};
+        utilization[i] = (nvmlProcessUtilizationSample_t){.pid = use[i].pid,
+                                                          .timeStamp = now,
+                                                          .smUtil = per_cent(use[i].sm_permille),
+                                                          .memUtil = memory_per_cent(use[i].sm_permille)};
     return rc;
 }

@@ -10,8 +10,7 @@
 
 #include <string.h>
 
-static nvmlReturn_t two_cards(nvmlDevice_t a, nvmlDevice_t b, const struct sim_state **s,
-                              uint32_t *ca, uint32_t *cb)
+static nvmlReturn_t two_cards(nvmlDevice_t a, nvmlDevice_t b, const struct sim_state **s, uint32_t *ca, uint32_t *cb)
 {
     nvmlReturn_t rc = nvml_card(a, s, ca);
     return rc == NVML_SUCCESS ? nvml_card(b, s, cb) : rc;
@@ -35,8 +34,7 @@ static nvmlGpuTopologyLevel_t level_of(uint8_t link)
     }
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDevice_t b,
-                                                        nvmlGpuTopologyLevel_t *level)
+EXPORT nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDevice_t b, nvmlGpuTopologyLevel_t *level)
 {
     const struct sim_state *s;
     uint32_t ca, cb;
@@ -51,8 +49,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDevi
 
 /* All other cards at most `level` away; *count is their number, and capacity when `devices` is
  * given. */
-EXPORT nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device,
-                                                     nvmlGpuTopologyLevel_t level,
+EXPORT nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvmlGpuTopologyLevel_t level,
                                                      unsigned int *count, nvmlDevice_t *devices)
 {
     CARD_OR_RETURN(device, count);
@@ -84,13 +81,12 @@ EXPORT nvmlReturn_t nvmlDeviceOnSameBoard(nvmlDevice_t a, nvmlDevice_t b, int *s
 static bool joined_by_nvlink(const struct sim_state *s, uint32_t a, uint32_t b)
 {
     const struct simgpu_card *c = sim_card(s, a);
-    return c->nvlink_switched ? c->nvlinks > 0 && sim_card(s, b)->nvlink_switched
-                              : c->nvlink_to[b] > 0;
+    return c->nvlink_switched ? c->nvlinks > 0 && sim_card(s, b)->nvlink_switched : c->nvlink_to[b] > 0;
 }
 
 /* Over PCIe cards reach each other up to a common host bridge; over NVLink always. */
-EXPORT nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b,
-                                           nvmlGpuP2PCapsIndex_t index, nvmlGpuP2PStatus_t *status)
+EXPORT nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, nvmlGpuP2PCapsIndex_t index,
+                                           nvmlGpuP2PStatus_t *status)
 {
     const struct sim_state *s;
     uint32_t ca, cb;
@@ -99,8 +95,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b,
         return rc;
     if (!status || ca == cb || (unsigned)index >= NVML_P2P_CAPS_INDEX_UNKNOWN)
         return NVML_ERROR_INVALID_ARGUMENT;
-    bool nvlink = joined_by_nvlink(s, ca, cb), pcie = sim_card(s, ca)->link[cb] <= SIMGPU_LINK_NODE,
-         ok;
+    bool nvlink = joined_by_nvlink(s, ca, cb), pcie = sim_card(s, ca)->link[cb] <= SIMGPU_LINK_NODE, ok;
     switch (index) {
     case NVML_P2P_CAPS_INDEX_NVLINK:
     case NVML_P2P_CAPS_INDEX_ATOMICS:
@@ -141,15 +136,14 @@ static nvmlReturn_t link_ok(const struct simgpu_card *c, unsigned link)
     return link < c->nvlinks ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
 }
 
-#define LINK_OR_RETURN(link)                                                                       \
-    do {                                                                                           \
-        nvmlReturn_t link_rc_ = link_ok(c, link);                                                  \
-        if (link_rc_ != NVML_SUCCESS)                                                              \
-            return link_rc_;                                                                       \
+#define LINK_OR_RETURN(link)                      \
+    do {                                          \
+        nvmlReturn_t link_rc_ = link_ok(c, link); \
+        if (link_rc_ != NVML_SUCCESS)             \
+            return link_rc_;                      \
     } while (0)
 
-EXPORT nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link,
-                                             nvmlEnableState_t *active)
+EXPORT nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link, nvmlEnableState_t *active)
 {
     CARD_OR_RETURN(device, active);
     LINK_OR_RETURN(link);
@@ -157,8 +151,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int l
     return NVML_SUCCESS;
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned int link,
-                                               unsigned int *version)
+EXPORT nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned int link, unsigned int *version)
 {
     CARD_OR_RETURN(device, version);
     LINK_OR_RETURN(link);
@@ -167,8 +160,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned int
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetNvLinkCapability(nvmlDevice_t device, unsigned int link,
-                                                  nvmlNvLinkCapability_t capability,
-                                                  unsigned int *result)
+                                                  nvmlNvLinkCapability_t capability, unsigned int *result)
 {
     CARD_OR_RETURN(device, result);
     LINK_OR_RETURN(link);
@@ -192,8 +184,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, uns
 
 /* A switch gets bus numbers of its own, which no card of a preset has (bus 0x05 of a domain of its
  * own). */
-EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned int link,
-                                                        nvmlPciInfo_t *pci)
+EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned int link, nvmlPciInfo_t *pci)
 {
     CARD_OR_RETURN(device, pci);
     LINK_OR_RETURN(link);
@@ -210,8 +201,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, uns
     return NVML_SUCCESS;
 }
 
-static nvmlReturn_t fill_mask(unsigned int words, unsigned long *out, const uint64_t *mask,
-                              unsigned mask_words)
+static nvmlReturn_t fill_mask(unsigned int words, unsigned long *out, const uint64_t *mask, unsigned mask_words)
 {
     if (words == 0)
         return NVML_ERROR_INVALID_ARGUMENT;
@@ -220,8 +210,8 @@ static nvmlReturn_t fill_mask(unsigned int words, unsigned long *out, const uint
     return NVML_SUCCESS;
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, unsigned int words,
-                                                        unsigned long *cpus, unsigned int scope)
+EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, unsigned int words, unsigned long *cpus,
+                                                        unsigned int scope)
 {
     CARD_OR_RETURN(device, cpus);
     if (scope > NVML_AFFINITY_SCOPE_SOCKET)
@@ -229,14 +219,13 @@ EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, uns
     return fill_mask(words, cpus, c->cpu_mask, SIMGPU_CPU_WORDS);
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int words,
-                                             unsigned long *cpus)
+EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int words, unsigned long *cpus)
 {
     return nvmlDeviceGetCpuAffinityWithinScope(device, words, cpus, NVML_AFFINITY_SCOPE_NODE);
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int words,
-                                                unsigned long *nodes, unsigned int scope)
+EXPORT nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int words, unsigned long *nodes,
+                                                unsigned int scope)
 {
     CARD_OR_RETURN(device, nodes);
     if (scope > NVML_AFFINITY_SCOPE_SOCKET)
@@ -247,8 +236,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned in
     return fill_mask(words, nodes, mask, 1);
 }
 
-EXPORT nvmlReturn_t nvmlSystemGetTopologyGpuSet(unsigned int cpu, unsigned int *count,
-                                                nvmlDevice_t *devices)
+EXPORT nvmlReturn_t nvmlSystemGetTopologyGpuSet(unsigned int cpu, unsigned int *count, nvmlDevice_t *devices)
 {
     const struct sim_state *s = nvml_state();
     if (!s)

@@ -30,13 +30,11 @@
 
 static bool header_ok(const struct simgpu_header *h, uint64_t size)
 {
-    return h->header_bytes == sizeof(struct simgpu_header) &&
-           h->card_bytes == sizeof(struct simgpu_card) &&
-           h->slot_bytes == sizeof(struct simgpu_slot) && h->slots_per_card == SIMGPU_SLOTS &&
-           h->cards_len >= 1 && h->cards_len <= SIMGPU_CARDS_MAX &&
-           h->nics_len <= SIMGPU_NICS_MAX && h->file_bytes == simgpu_file_bytes(h->cards_len) &&
-           size == h->file_bytes && memchr(h->preset, 0, sizeof(h->preset)) &&
-           memchr(h->driver_version, 0, sizeof(h->driver_version));
+    return h->header_bytes == sizeof(struct simgpu_header) && h->card_bytes == sizeof(struct simgpu_card) &&
+           h->slot_bytes == sizeof(struct simgpu_slot) && h->slots_per_card == SIMGPU_SLOTS && h->cards_len >= 1 &&
+           h->cards_len <= SIMGPU_CARDS_MAX && h->nics_len <= SIMGPU_NICS_MAX &&
+           h->file_bytes == simgpu_file_bytes(h->cards_len) && size == h->file_bytes &&
+           memchr(h->preset, 0, sizeof(h->preset)) && memchr(h->driver_version, 0, sizeof(h->driver_version));
 }
 
 /* Text must end inside its field, numbers that index or divide must be in range: the file may be
@@ -45,9 +43,8 @@ static bool card_ok(const struct simgpu_card *c)
 {
     return memchr(c->uuid, 0, sizeof(c->uuid)) && memchr(c->name, 0, sizeof(c->name)) &&
            memchr(c->serial, 0, sizeof(c->serial)) && memchr(c->vbios, 0, sizeof(c->vbios)) &&
-           c->mem_reserved_bytes < c->mem_bytes && c->mem_bytes <= (uint64_t)1 << 44 &&
-           c->sm_count >= 1 && c->nvlinks <= 18 && c->power_idle_mw <= c->power_limit_mw &&
-           c->slots_high <= SIMGPU_SLOTS;
+           c->mem_reserved_bytes < c->mem_bytes && c->mem_bytes <= (uint64_t)1 << 44 && c->sm_count >= 1 &&
+           c->nvlinks <= 18 && c->power_idle_mw <= c->power_limit_mw && c->slots_high <= SIMGPU_SLOTS;
 }
 
 static int check(const struct sim_state *s)
@@ -79,8 +76,7 @@ int sim_state_open(struct sim_state *s, const char *path, bool writable)
     if (fd < 0)
         return -errno;
     struct stat st;
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) ||
-        st.st_size < (off_t)sizeof(struct simgpu_header) ||
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(struct simgpu_header) ||
         st.st_size > (off_t)simgpu_file_bytes(SIMGPU_CARDS_MAX)) {
         close(fd);
         return -EBADMSG;
@@ -148,9 +144,8 @@ uint64_t sim_process_start(pid_t pid)
     char state = 0;
     long threads = 0;
     unsigned long long start = 0;
-    if (sscanf(p + 1,
-               " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %ld %*s %llu",
-               &state, &threads, &start) != 3)
+    if (sscanf(p + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %ld %*s %llu", &state,
+               &threads, &start) != 3)
         return 0;
     if (state == 'X' || state == 'x' || (state == 'Z' && threads <= 1))
         return 0;
@@ -178,8 +173,7 @@ static void card_lock(struct simgpu_card *c, uint64_t self)
     uint64_t seen = 0;
     for (unsigned round = 0;; round++) {
         uint64_t holder = 0;
-        if (__atomic_compare_exchange_n(&c->lock, &holder, self, false, __ATOMIC_ACQUIRE,
-                                        __ATOMIC_RELAXED))
+        if (__atomic_compare_exchange_n(&c->lock, &holder, self, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return;
         if (round < 64)
             continue;
@@ -187,8 +181,7 @@ static void card_lock(struct simgpu_card *c, uint64_t self)
             pid_t pid = (pid_t)(holder >> 32);
             uint64_t start = pid > 0 ? sim_process_start(pid) : 0;
             if ((start == 0 || (uint32_t)start != (uint32_t)holder) &&
-                __atomic_compare_exchange_n(&c->lock, &holder, self, false, __ATOMIC_ACQUIRE,
-                                            __ATOMIC_RELAXED))
+                __atomic_compare_exchange_n(&c->lock, &holder, self, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
                 return;
         }
         seen = holder;
@@ -266,8 +259,7 @@ void sim_slot_release(struct sim_state *s, uint32_t card, struct simgpu_slot *sl
 
 /* Sum of the memory of the living. With the card's lock held, slots of the dead are cleared on the
  * way. */
-static uint64_t mem_in_use(const struct sim_state *s, uint32_t card, const struct simgpu_slot *self,
-                           bool locked)
+static uint64_t mem_in_use(const struct sim_state *s, uint32_t card, const struct simgpu_slot *self, bool locked)
 {
     struct simgpu_card *c = sim_card(s, card);
     struct simgpu_slot *slots = sim_slots(s, card);
@@ -382,8 +374,7 @@ static uint32_t merged_ppm(uint64_t a_ns, uint32_t a, uint64_t b_ns, uint32_t b,
     return ppm > PPM ? PPM : (uint32_t)ppm;
 }
 
-void sim_load_add(struct simgpu_slot *slot, uint64_t now, uint64_t start, uint64_t duration_ns,
-                  uint32_t permille)
+void sim_load_add(struct simgpu_slot *slot, uint64_t now, uint64_t start, uint64_t duration_ns, uint32_t permille)
 {
     uint32_t ppm = (permille > SIMGPU_PERMILLE ? SIMGPU_PERMILLE : permille) * 1000;
     start = start > now ? start : now;
@@ -425,19 +416,17 @@ struct pending {
 
 /* A consistent copy of the pending period. Gives up after many tries: the owner then died while
  * changing it. */
-static struct pending read_pending(const struct simgpu_slot *slot, uint64_t *in_window,
-                                   uint64_t from, uint64_t to)
+static struct pending read_pending(const struct simgpu_slot *slot, uint64_t *in_window, uint64_t from, uint64_t to)
 {
     struct pending p = {0};
     for (int tries = 0; tries < 1000; tries++) {
         uint32_t before = LOAD(&slot->seq);
-        p = (struct pending){LOAD(&slot->busy_start_ns), LOAD(&slot->busy_end_ns),
-                             LOAD(&slot->busy_ppm), LOAD(&slot->busy_total)};
+        p = (struct pending){LOAD(&slot->busy_start_ns), LOAD(&slot->busy_end_ns), LOAD(&slot->busy_ppm),
+                             LOAD(&slot->busy_total)};
         uint64_t area = 0;
         for (int i = 0; i < SIMGPU_BUCKETS && in_window; i++) {
             uint64_t b = LOAD(&slot->history[i]);
-            uint64_t first = (from + SIMGPU_BUCKET_NS - 1) / SIMGPU_BUCKET_NS,
-                     last = to / SIMGPU_BUCKET_NS;
+            uint64_t first = (from + SIMGPU_BUCKET_NS - 1) / SIMGPU_BUCKET_NS, last = to / SIMGPU_BUCKET_NS;
             uint32_t age = (uint32_t)last - (uint32_t)(b >> 32);
             if ((uint32_t)b && age <= last - first)
                 area += (uint32_t)b;
@@ -453,8 +442,7 @@ static struct pending read_pending(const struct simgpu_slot *slot, uint64_t *in_
     return p;
 }
 
-uint32_t sim_load_others(struct sim_state *s, uint32_t card, const struct simgpu_slot *self,
-                         uint64_t now)
+uint32_t sim_load_others(struct sim_state *s, uint32_t card, const struct simgpu_slot *self, uint64_t now)
 {
     struct simgpu_slot *slots = sim_slots(s, card);
     uint32_t high = LOAD(&sim_card(s, card)->slots_high), sum = 0;
@@ -474,9 +462,7 @@ uint32_t sim_load_others(struct sim_state *s, uint32_t card, const struct simgpu
 static void use_of_slot(const struct simgpu_slot *slot, uint64_t now, struct sim_use *u)
 {
     /* The window begins on a bucket edge, so that whole buckets are counted. */
-    uint64_t from = (now > SIM_WINDOW_NS ? now - SIM_WINDOW_NS : 0) / SIMGPU_BUCKET_NS *
-                    SIMGPU_BUCKET_NS,
-             area = 0;
+    uint64_t from = (now > SIM_WINDOW_NS ? now - SIM_WINDOW_NS : 0) / SIMGPU_BUCKET_NS * SIMGPU_BUCKET_NS, area = 0;
     struct pending p = read_pending(slot, &area, from, now);
     uint64_t a = p.start > from ? p.start : from, b = p.end < now ? p.end : now;
     if (b > a)
@@ -517,8 +503,7 @@ uint32_t sim_card_use(const struct sim_state *s, uint32_t card, struct sim_use *
     return len;
 }
 
-void sim_card_total(const struct sim_state *s, uint32_t card, uint64_t *ret_mem_bytes,
-                    uint32_t *ret_permille)
+void sim_card_total(const struct sim_state *s, uint32_t card, uint64_t *ret_mem_bytes, uint32_t *ret_permille)
 {
     struct sim_use use[SIMGPU_SLOTS];
     uint32_t n = sim_card_use(s, card, use, SIMGPU_SLOTS), permille = 0;

@@ -71,13 +71,12 @@ uint64_t sim_mem_used(const struct sim_state *s, uint32_t card, const struct sim
  * A period that follows on what is pending at the same load makes that longer; otherwise all that
  * is pending becomes one period of the same area. Duration SIMGPU_FOREVER: until sim_load_stop().
  */
-void sim_load_add(struct simgpu_slot *slot, uint64_t now_ns, uint64_t start_ns,
-                  uint64_t duration_ns, uint32_t permille);
+void sim_load_add(struct simgpu_slot *slot, uint64_t now_ns, uint64_t start_ns, uint64_t duration_ns,
+                  uint32_t permille);
 /* Nothing is pending any more from `now_ns` on. */
 void sim_load_stop(struct simgpu_slot *slot, uint64_t now_ns);
 /* SM permille that the living processes other than `self` ask for right now, not capped. */
-uint32_t sim_load_others(struct sim_state *s, uint32_t card, const struct simgpu_slot *self,
-                         uint64_t now_ns);
+uint32_t sim_load_others(struct sim_state *s, uint32_t card, const struct simgpu_slot *self, uint64_t now_ns);
 
 /* One living process on a card, as a reader sees it. */
 struct sim_use {
@@ -93,7 +92,6 @@ struct sim_use {
  */
 uint32_t sim_card_use(const struct sim_state *s, uint32_t card, struct sim_use *out, uint32_t cap);
 /* Sums over the living: memory, and SM permille capped at SIMGPU_PERMILLE. Either may be NULL. */
-void sim_card_total(const struct sim_state *s, uint32_t card, uint64_t *ret_mem_bytes,
-                    uint32_t *ret_permille);
+void sim_card_total(const struct sim_state *s, uint32_t card, uint64_t *ret_mem_bytes, uint32_t *ret_permille);
 
 #endif

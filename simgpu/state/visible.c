@@ -32,8 +32,7 @@ static int card_of(const struct sim_state *s, const char *text, size_t len)
     return n < cards ? (int)n : -1;
 }
 
-uint32_t sim_visible_cards(const struct sim_state *s, const char *list,
-                           uint32_t out[SIMGPU_CARDS_MAX])
+uint32_t sim_visible_cards(const struct sim_state *s, const char *list, uint32_t out[SIMGPU_CARDS_MAX])
 {
     uint32_t n = 0;
     if (!list) {

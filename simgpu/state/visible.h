@@ -14,7 +14,6 @@
  * that names no card ends the list: those before it are visible, none after it. A card named twice,
  * and "", make none visible. Returns the number of cards written to `out`.
  */
-uint32_t sim_visible_cards(const struct sim_state *s, const char *list,
-                           uint32_t out[SIMGPU_CARDS_MAX]);
+uint32_t sim_visible_cards(const struct sim_state *s, const char *list, uint32_t out[SIMGPU_CARDS_MAX]);
 
 #endif

@@ -91,8 +91,7 @@ static int parse_size(const char *text, uint64_t *ret)
         unit++;
     const char *l = *unit ? strchr(letters, *unit) : NULL;
     if (*unit) {
-        if (!l || (strcmp(unit + 1, "") != 0 && strcmp(unit + 1, "B") != 0 &&
-                   strcmp(unit + 1, "iB") != 0))
+        if (!l || (strcmp(unit + 1, "") != 0 && strcmp(unit + 1, "B") != 0 && strcmp(unit + 1, "iB") != 0))
             return -1;
         factor = 1024ull << (10 * (l - letters));
     }
@@ -122,10 +121,9 @@ static int parse_time(const char *text, uint64_t *ret_ms)
 
 static int parse_options(int argc, char **argv, struct options *o)
 {
-    static const struct option longs[] = {
-        {"gpu", required_argument, NULL, 'g'}, {"sm", required_argument, NULL, 's'},
-        {"mem", required_argument, NULL, 'm'}, {"for", required_argument, NULL, 'f'},
-        {"help", no_argument, NULL, 'h'},      {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {{"gpu", required_argument, NULL, 'g'}, {"sm", required_argument, NULL, 's'},
+                                          {"mem", required_argument, NULL, 'm'}, {"for", required_argument, NULL, 'f'},
+                                          {"help", no_argument, NULL, 'h'},      {NULL, 0, NULL, 0}};
     *o = (struct options){.permille = SIMGPU_PERMILLE};
     int c;
     while ((c = getopt_long(argc, argv, "+h", longs, NULL)) != -1) {
@@ -147,8 +145,7 @@ static int parse_options(int argc, char **argv, struct options *o)
             break;
         case 'f':
             if (parse_time(optarg, &o->duration_ms) != 0)
-                return fail("--for", optarg,
-                            "a time such as 30, 1.5s, 10m or 2h is needed, at most a day");
+                return fail("--for", optarg, "a time such as 30, 1.5s, 10m or 2h is needed, at most a day");
             break;
         case 'h':
             fputs(usage, stdout);
@@ -194,9 +191,8 @@ static int start_load(const struct options *o, struct load *l)
         if (rc == 0)
             rc = sim_mem_take(&l->state, l->cards[i], l->slots[i], o->mem_bytes);
         if (rc == -ENOMEM)
-            fprintf(stderr,
-                    "remuda-simload: out of memory on card %u (%s): %llu MiB are not free\n",
-                    l->cards[i], c->uuid, (unsigned long long)(o->mem_bytes / MIB));
+            fprintf(stderr, "remuda-simload: out of memory on card %u (%s): %llu MiB are not free\n", l->cards[i],
+                    c->uuid, (unsigned long long)(o->mem_bytes / MIB));
         else if (rc != 0)
             fprintf(stderr, "remuda-simload: card %u: %s\n", l->cards[i], strerror(-rc));
         if (rc != 0)

@@ -34,14 +34,14 @@ void mem_fail_from(uint64_t nth);
 uint64_t mem_allocations(void);
 
 void mem_free_ptr(void *p); /* for CLEANUP_FREE only */
-#define CLEANUP(fn) __attribute__((cleanup(fn)))
+#define CLEANUP(fn)  __attribute__((cleanup(fn)))
 #define CLEANUP_FREE CLEANUP(mem_free_ptr)
 /* Gives up a cleanup-managed pointer: yields its value and leaves NULL behind. */
-#define TAKE_PTR(p)               \
-    ({                            \
+#define TAKE_PTR(p)                 \
+    ({                              \
         __typeof__(p) taken_ = (p); \
-        (p) = NULL;               \
-        taken_;                   \
+        (p) = NULL;                 \
+        taken_;                     \
     })
 
 #endif

@@ -20,8 +20,7 @@ static bool read_digits(const char **p, uint64_t *value)
     const char *at = *p;
     uint64_t sum = 0;
     for (; isdigit((unsigned char)*at); at++)
-        if (__builtin_mul_overflow(sum, 10u, &sum) ||
-            __builtin_add_overflow(sum, (uint64_t)(*at - '0'), &sum))
+        if (__builtin_mul_overflow(sum, 10u, &sum) || __builtin_add_overflow(sum, (uint64_t)(*at - '0'), &sum))
             return false;
     if (at == *p)
         return false;
@@ -172,12 +171,12 @@ int units_parse_int(const char *text, int64_t low, int64_t high, int64_t *ret, s
     uint64_t value;
     bool ok = read_digits(&p, &value) && *p == '\0' && value <= INT64_MAX;
     if (!ok)
-        return err_set(e, -EINVAL, "\"%.60s\" is not a whole number; allowed: %lld..%lld", text,
-                       (long long)low, (long long)high);
+        return err_set(e, -EINVAL, "\"%.60s\" is not a whole number; allowed: %lld..%lld", text, (long long)low,
+                       (long long)high);
     int64_t number = negative ? -(int64_t)value : (int64_t)value;
     if (number < low || number > high)
-        return err_set(e, -ERANGE, "%lld is out of range; allowed: %lld..%lld", (long long)number,
-                       (long long)low, (long long)high);
+        return err_set(e, -ERANGE, "%lld is out of range; allowed: %lld..%lld", (long long)number, (long long)low,
+                       (long long)high);
     *ret = number;
     return 0;
 }
@@ -187,8 +186,7 @@ int units_parse_milli(const char *text, uint64_t max_milli, uint64_t *ret, struc
     const char *p = text;
     uint64_t milli;
     if (!read_milli(&p, &milli) || *p != '\0')
-        return err_set(e, -EINVAL,
-                       "\"%.60s\" is not a number with at most three decimals; allowed: 0..%llu", text,
+        return err_set(e, -EINVAL, "\"%.60s\" is not a number with at most three decimals; allowed: 0..%llu", text,
                        (unsigned long long)(max_milli / 1000));
     if (milli > max_milli)
         return err_set(e, -ERANGE, "%.60s is out of range; allowed: 0..%llu", text,
@@ -230,11 +228,12 @@ void units_format_time(int64_t ms, char out[UNITS_TIME_SIZE])
     unsigned day;
     civil_from_days(ms / 86400000, &year, &month, &day);
     unsigned left = (unsigned)(ms % 86400000);
-    (void)snprintf(out, UNITS_TIME_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ", (unsigned)year & 0x3fffu, month,
-                   day, left / 3600000, left / 60000 % 60, left / 1000 % 60, left % 1000);
+    (void)snprintf(out, UNITS_TIME_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ", (unsigned)year & 0x3fffu, month, day,
+                   left / 3600000, left / 60000 % 60, left / 1000 % 60, left % 1000);
 }
 
-/* Reads exactly `digits` decimal digits at *at and moves behind them; false, *ret untouched, when others stand there. */
+/* Reads exactly `digits` decimal digits at *at and moves behind them; false, *ret untouched, when others stand there.
+ */
 static bool take_digits(const char **at, unsigned digits, unsigned *ret)
 {
     unsigned value = 0;
@@ -276,9 +275,9 @@ int units_parse_time(const char *text, int64_t *ret_ms, struct err *e)
     ok = ok && strcmp(p, "Z") == 0 && year >= 1970 && month >= 1 && month <= 12 && day >= 1 &&
          day <= days_in_month(year, month) && hour < 24 && minute < 60 && second < 60;
     if (!ok)
-        return err_set(e, -EINVAL,
-                       "\"%.60s\" is not a time; allowed: \"YYYY-MM-DDTHH:MM:SSZ\" from 1970 on, milliseconds as \".mmm\"",
-                       text);
+        return err_set(
+            e, -EINVAL,
+            "\"%.60s\" is not a time; allowed: \"YYYY-MM-DDTHH:MM:SSZ\" from 1970 on, milliseconds as \".mmm\"", text);
     int64_t seconds = days_from_civil(year, month, day) * 86400 + hour * 3600 + minute * 60 + second;
     *ret_ms = seconds * 1000 + milli;
     return 0;
@@ -321,6 +320,6 @@ void units_format_mib(uint64_t mib, char out[32])
     if (tenths % 10 == 0)
         (void)snprintf(out, 32, "%llu %s", (unsigned long long)(tenths / 10), unit);
     else
-        (void)snprintf(out, 32, "%llu.%llu %s", (unsigned long long)(tenths / 10),
-                       (unsigned long long)(tenths % 10), unit);
+        (void)snprintf(out, 32, "%llu.%llu %s", (unsigned long long)(tenths / 10), (unsigned long long)(tenths % 10),
+                       unit);
 }

@@ -215,8 +215,8 @@ static void random_key(char out[40])
         (void)snprintf(out + 2 * i, 3, "%02x", bytes[i]);
 }
 
-static CURLcode try_once(struct api *a, const char *method, const char *path, const char *text,
-                         const char *key, struct strbuf *answer, long *ret_status)
+static CURLcode try_once(struct api *a, const char *method, const char *path, const char *text, const char *key,
+                         struct strbuf *answer, long *ret_status)
 {
     struct curl_slist *headers = NULL;
     curl_easy_reset(a->curl);

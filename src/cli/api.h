@@ -24,11 +24,11 @@ void api_free(struct api *a);
 const char *api_where(const struct api *a);
 
 struct api_reply {
-    long status;       /* HTTP status; 0: no answer came */
-    json_t *body;      /* owned; NULL when there is none */
-    char code[64];     /* "code" of a problem document */
-    struct err err;    /* what to tell when the call failed */
-    int exit;          /* enum cli_exit */
+    long status;    /* HTTP status; 0: no answer came */
+    json_t *body;   /* owned; NULL when there is none */
+    char code[64];  /* "code" of a problem document */
+    struct err err; /* what to tell when the call failed */
+    int exit;       /* enum cli_exit */
 };
 
 /*

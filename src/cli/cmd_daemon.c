@@ -97,8 +97,8 @@ static int read_wish(const struct cli *c, const struct args *a, struct wish *w)
         return FAIL(c, CLI_USAGE, EXCLUDE_EACH_OTHER, "--simulate", "--simulate-cluster");
     if (scale != NULL && cluster == NULL)
         return FAIL(c, CLI_USAGE, NEEDS_OTHER, "--time-scale", "--simulate-cluster");
-    if (scale != NULL && (units_parse_milli(scale, 1000000, &w->o.time_scale_milli, &e) < 0 ||
-                          w->o.time_scale_milli == 0))
+    if (scale != NULL &&
+        (units_parse_milli(scale, 1000000, &w->o.time_scale_milli, &e) < 0 || w->o.time_scale_milli == 0))
         return FAIL(c, CLI_USAGE, NOT_ALLOWED, "--time-scale", scale, "0.001..1000000");
     int rc = own_path(c, "--config", arg_get(a, "config"), &w->config);
     if (rc == CLI_OK)

@@ -18,8 +18,7 @@ static void add_filters(struct strbuf *path, const struct args *a)
     static const struct {
         const char *option;
         const char *key;
-    } filters[] = {
-        {"status", "state"}, {"user", "user"}, {"queue", "queue"}, {"tenant", "tenant"}, {"name", "name"}};
+    } filters[] = {{"status", "state"}, {"user", "user"}, {"queue", "queue"}, {"tenant", "tenant"}, {"name", "name"}};
     for (size_t i = 0; i < sizeof filters / sizeof filters[0]; i++) {
         const char *value = arg_get(a, filters[i].option);
         if (value == NULL)
@@ -67,7 +66,8 @@ static void add_simulated(struct strbuf *out, const json_t *jobs)
 {
     size_t i;
     json_t *job;
-    json_array_foreach (jobs, i, job) {
+    json_array_foreach(jobs, i, job)
+    {
         if (get_bool(job, "simulated")) {
             strbuf_printf(out, "%s\n", msg(MSG_SIMULATED_SHORT));
             return;

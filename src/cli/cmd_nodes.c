@@ -14,8 +14,7 @@ static void add_models(struct strbuf *b, const json_t *gpus)
     size_t i;
     json_t *g;
     bool mixed = false;
-    json_array_foreach (gpus, i, g)
-        mixed = mixed || strcmp(get_str(g, "model"), first) != 0;
+    json_array_foreach(gpus, i, g) mixed = mixed || strcmp(get_str(g, "model"), first) != 0;
     strbuf_printf(b, "%s%s", first[0] != '\0' ? first : "-", mixed ? "+" : "");
 }
 
@@ -25,8 +24,7 @@ static void add_node(struct table *t, const json_t *n)
     int64_t free_milli = 0;
     size_t i;
     json_t *g;
-    json_array_foreach (gpus, i, g)
-        free_milli += get_bool(g, "healthy") ? get_int(g, "free_milli") : 0;
+    json_array_foreach(gpus, i, g) free_milli += get_bool(g, "healthy") ? get_int(g, "free_milli") : 0;
     char cpu[32];
     char mem[32];
     char cards[32];
@@ -72,8 +70,7 @@ int run_nodes(struct cli *c, struct args *a)
             table_add(&t, msg(titles[i]));
         size_t i;
         json_t *n;
-        json_array_foreach (json_object_get(r.body, "nodes"), i, n)
-            add_node(&t, n);
+        json_array_foreach(json_object_get(r.body, "nodes"), i, n) add_node(&t, n);
         table_print(&t, stdout);
         table_done(&t);
     }
@@ -232,8 +229,8 @@ static void status_write(struct strbuf *out, const json_t *v, const char *state_
     strbuf_clear(&b);
     const json_t *jobs = json_object_get(v, "jobs");
     ADD(&b, STATUS_JOBS_VALUE, (long long)get_int(jobs, "queued"), (long long)get_int(jobs, "starting"),
-        (long long)get_int(jobs, "running"), (long long)get_int(jobs, "succeeded"),
-        (long long)get_int(jobs, "failed"), (long long)get_int(jobs, "cancelled"));
+        (long long)get_int(jobs, "running"), (long long)get_int(jobs, "succeeded"), (long long)get_int(jobs, "failed"),
+        (long long)get_int(jobs, "cancelled"));
     status_line(out, MSG_STATUS_JOBS, strbuf_str(&b));
     const char *dir = get_str(v, "state_dir");
     status_line(out, MSG_STATUS_STATE, dir[0] != '\0' ? dir : state_dir);

@@ -243,7 +243,8 @@ static int submit(struct cli *c, const struct args *a, struct api_reply *r)
         return cli_fail_reply(c, r);
     size_t i;
     json_t *warning;
-    json_array_foreach (json_object_get(r->body, "warnings"), i, warning) {
+    json_array_foreach(json_object_get(r->body, "warnings"), i, warning)
+    {
         if (c->json)
             break; /* they stand in the object */
         SAY(stderr, WARNING, json_is_string(warning) ? json_string_value(warning) : get_str(warning, "detail"));

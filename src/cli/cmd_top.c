@@ -19,9 +19,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CARD_ROWS_MAX  32  /* with more cards, one row for each node */
-#define KEY_WAIT_MS    100
-#define PRINT_COLUMNS  160
+#define CARD_ROWS_MAX 32 /* with more cards, one row for each node */
+#define KEY_WAIT_MS   100
+#define PRINT_COLUMNS 160
 
 enum order { ORDER_ID, ORDER_GPUS, ORDER_USER, ORDERS_LEN };
 
@@ -121,8 +121,7 @@ static void add_node(struct sums *s, const json_t *node)
 {
     size_t i;
     json_t *g;
-    json_array_foreach (json_object_get(node, "gpus"), i, g)
-        add_card(s, g);
+    json_array_foreach(json_object_get(node, "gpus"), i, g) add_card(s, g);
 }
 
 static void format_pct(int64_t part, int64_t whole, char out[32])
@@ -163,8 +162,7 @@ static void write_head(const struct top *t, struct strbuf *out)
     char text[32];
     size_t i;
     json_t *n;
-    json_array_foreach (t->look.nodes, i, n)
-        add_node(&s, n);
+    json_array_foreach(t->look.nodes, i, n) add_node(&s, n);
     format_local(now_ms(), when);
     strbuf_printf(out, "%s   %s   ", msg(MSG_TOP_TITLE), when);
     if (get_bool(status, "simulated"))
@@ -186,7 +184,8 @@ static void card_jobs(struct strbuf *b, const json_t *g)
 {
     size_t i;
     json_t *job;
-    json_array_foreach (json_object_get(g, "jobs"), i, job) {
+    json_array_foreach(json_object_get(g, "jobs"), i, job)
+    {
         strbuf_printf(b, "%s%" PRId64 " %s", i > 0 ? ", " : "", get_int(job, "id"), get_str(job, "name"));
         if (get_int(job, "milli") < 1000) {
             char text[32];
@@ -238,24 +237,23 @@ static void write_cards(const struct top *t, struct strbuf *out)
     size_t k;
     json_t *n;
     json_t *g;
-    json_array_foreach (t->look.nodes, i, n)
-        json_array_foreach (json_object_get(n, "gpus"), k, g)
-            card_row(&table, n, g);
+    json_array_foreach(t->look.nodes, i, n) json_array_foreach(json_object_get(n, "gpus"), k, g) card_row(&table, n, g);
     table_write(&table, out, 0);
     table_done(&table);
 }
 
 static void write_nodes(const struct top *t, struct strbuf *out)
 {
-    static const enum msg_id titles[] = {MSG_COL_NODE, MSG_COL_RACK, MSG_COL_STATE, MSG_COL_GPUS,
-                                         MSG_COL_GIVEN, MSG_COL_USE, MSG_COL_GPU_MEM};
+    static const enum msg_id titles[] = {MSG_COL_NODE,  MSG_COL_RACK, MSG_COL_STATE,  MSG_COL_GPUS,
+                                         MSG_COL_GIVEN, MSG_COL_USE,  MSG_COL_GPU_MEM};
     struct table table;
     table_init(&table, sizeof titles / sizeof titles[0], 8 | 16 | 32 | 64);
     for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++)
         table_add(&table, msg(titles[i]));
     size_t i;
     json_t *n;
-    json_array_foreach (t->look.nodes, i, n) {
+    json_array_foreach(t->look.nodes, i, n)
+    {
         struct sums s = {0};
         char text[64];
         add_node(&s, n);

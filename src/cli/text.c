@@ -42,8 +42,7 @@ enum lang lang_from_env(void)
         if (strncmp(value, "zh", 2) != 0 || (value[2] != '\0' && strchr("_.-@", value[2]) == NULL))
             return LANG_EN;
         const char *charset = strchr(value, '.');
-        bool utf8 = charset == NULL || strncasecmp(charset, ".utf-8", 6) == 0 ||
-                    strncasecmp(charset, ".utf8", 5) == 0;
+        bool utf8 = charset == NULL || strncasecmp(charset, ".utf-8", 6) == 0 || strncasecmp(charset, ".utf8", 5) == 0;
         return utf8 ? LANG_ZH : LANG_EN;
     }
     return LANG_EN;
@@ -120,11 +119,9 @@ struct range {
 
 /* Unicode East Asian Width W and F, in the blocks that occur; and emoji. */
 static const struct range wide[] = {
-    {0x1100, 0x115f},   {0x231a, 0x231b},   {0x2e80, 0x303e},   {0x3041, 0x33ff},
-    {0x3400, 0x4dbf},   {0x4e00, 0x9fff},   {0xa000, 0xa4cf},   {0xa960, 0xa97f},
-    {0xac00, 0xd7a3},   {0xf900, 0xfaff},   {0xfe10, 0xfe19},   {0xfe30, 0xfe6f},
-    {0xff00, 0xff60},   {0xffe0, 0xffe6},   {0x1f300, 0x1f64f}, {0x1f680, 0x1f6ff},
-    {0x1f900, 0x1f9ff}, {0x20000, 0x3fffd},
+    {0x1100, 0x115f}, {0x231a, 0x231b}, {0x2e80, 0x303e},   {0x3041, 0x33ff},   {0x3400, 0x4dbf},   {0x4e00, 0x9fff},
+    {0xa000, 0xa4cf}, {0xa960, 0xa97f}, {0xac00, 0xd7a3},   {0xf900, 0xfaff},   {0xfe10, 0xfe19},   {0xfe30, 0xfe6f},
+    {0xff00, 0xff60}, {0xffe0, 0xffe6}, {0x1f300, 0x1f64f}, {0x1f680, 0x1f6ff}, {0x1f900, 0x1f9ff}, {0x20000, 0x3fffd},
 };
 
 static const struct range zero[] = {

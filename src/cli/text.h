@@ -17,7 +17,7 @@ enum msg_id {
 #define X(id, en, zh) MSG_##id,
     MESSAGES(X)
 #undef X
-    MSG_COUNT,
+        MSG_COUNT,
 };
 
 enum lang { LANG_EN, LANG_ZH, LANG_COUNT };

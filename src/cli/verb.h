@@ -15,11 +15,11 @@
 #include <stdint.h>
 
 struct opt {
-    const char *name;  /* long name */
-    char letter;       /* short name, or 0 */
-    const char *arg;   /* what stands for the value; NULL: a flag; "[X]": optional */
+    const char *name; /* long name */
+    char letter;      /* short name, or 0 */
+    const char *arg;  /* what stands for the value; NULL: a flag; "[X]": optional */
     enum msg_id help;
-    int hidden;        /* not shown in help and completion */
+    int hidden; /* not shown in help and completion */
 };
 
 struct given {
@@ -31,9 +31,9 @@ struct args {
     struct given *given; /* options in the order given; owned */
     size_t given_len;
     size_t given_cap;
-    int argc;            /* words that are no options */
+    int argc; /* words that are no options */
     char **argv;
-    bool after_dashes;   /* the words came after "--" */
+    bool after_dashes; /* the words came after "--" */
 };
 
 struct cli {
@@ -46,7 +46,7 @@ struct cli {
 };
 
 enum verb_flags {
-    VERB_JOB_OPTIONS = 1, /* takes the options of config/options.h */
+    VERB_JOB_OPTIONS = 1,  /* takes the options of config/options.h */
     VERB_STOP_AT_WORD = 2, /* what follows the first word is not parsed */
     VERB_RAW = 4,          /* gets everything unparsed */
     VERB_OFFLINE = 8,      /* needs no state folder */
@@ -78,13 +78,13 @@ enum msg_id job_option_help(enum job_option_id id);
 int cli_fail(const struct cli *c, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* The same for an answer that is an error. */
 int cli_fail_reply(const struct cli *c, const struct api_reply *r);
-#define FAIL(c, code, id, ...)                                                 \
-    ({                                                                         \
-        struct strbuf fail_ = {0};                                             \
-        ADD(&fail_, id, ##__VA_ARGS__);                                        \
-        int fail_code_ = cli_fail((c), (code), "%s", strbuf_str(&fail_));      \
-        strbuf_done(&fail_);                                                   \
-        fail_code_;                                                            \
+#define FAIL(c, code, id, ...)                                            \
+    ({                                                                    \
+        struct strbuf fail_ = {0};                                        \
+        ADD(&fail_, id, ##__VA_ARGS__);                                   \
+        int fail_code_ = cli_fail((c), (code), "%s", strbuf_str(&fail_)); \
+        strbuf_done(&fail_);                                              \
+        fail_code_;                                                       \
     })
 
 /* Prints a JSON value for scripts. */
@@ -95,8 +95,8 @@ uint64_t parse_job_id(const struct cli *c, const char *word);
 /* `path` as an absolute path; the caller's (mem_free). NULL with errno without memory or a current folder. */
 char *cli_absolute(const char *path);
 /*
- * Waits for the end of a job for at most `timeout_ms` (negative: for ever); *ret (owned by the caller) is then the answer of the API.
- * CLI_OK, CLI_TIMEOUT, or an exit code whose reason has been said.
+ * Waits for the end of a job for at most `timeout_ms` (negative: for ever); *ret (owned by the caller) is then the
+ * answer of the API. CLI_OK, CLI_TIMEOUT, or an exit code whose reason has been said.
  */
 int cli_wait(struct cli *c, uint64_t id, int64_t timeout_ms, json_t **ret);
 

@@ -13,26 +13,24 @@ const struct opt common_opts[] = {
     {.name = NULL},
 };
 
-#define FILTERS                                          \
-    {"status", 0, "STATES", MSG_OPT_STATUS, 0},          \
-    {"user", 'u', "USER", MSG_OPT_FILTER_USER, 0},       \
-    {"queue", 'q', "QUEUE", MSG_OPT_FILTER_QUEUE, 0},    \
-    {"tenant", 0, "TENANT", MSG_OPT_FILTER_TENANT, 0},   \
-    {"name", 'n', "NAME", MSG_OPT_FILTER_NAME, 0}
+#define FILTERS                                                                                              \
+    {"status", 0, "STATES", MSG_OPT_STATUS, 0}, {"user", 'u', "USER", MSG_OPT_FILTER_USER, 0},               \
+        {"queue", 'q', "QUEUE", MSG_OPT_FILTER_QUEUE, 0}, {"tenant", 0, "TENANT", MSG_OPT_FILTER_TENANT, 0}, \
+    {                                                                                                        \
+        "name", 'n', "NAME", MSG_OPT_FILTER_NAME, 0                                                          \
+    }
 
-#define DAEMON_OPTS                                                     \
-    {"config", 'c', "FILE", MSG_OPT_CONFIG, 0},                         \
-    {"simulate", 0, "PRESET", MSG_OPT_SIMULATE, 0},                     \
-    {"simulate-cluster", 0, "FILE", MSG_OPT_SIMULATE_CLUSTER, 0},       \
-    {"time-scale", 0, "N", MSG_OPT_TIME_SCALE, 0},                      \
-    {"listen", 0, "ADDRESS:PORT", MSG_OPT_LISTEN, 0}
+#define DAEMON_OPTS                                                                                                  \
+    {"config", 'c', "FILE", MSG_OPT_CONFIG, 0}, {"simulate", 0, "PRESET", MSG_OPT_SIMULATE, 0},                      \
+        {"simulate-cluster", 0, "FILE", MSG_OPT_SIMULATE_CLUSTER, 0}, {"time-scale", 0, "N", MSG_OPT_TIME_SCALE, 0}, \
+    {                                                                                                                \
+        "listen", 0, "ADDRESS:PORT", MSG_OPT_LISTEN, 0                                                               \
+    }
 
-static const struct opt up_opts[] = {
-    DAEMON_OPTS, {"timeout", 0, "DURATION", MSG_OPT_TIMEOUT, 0}, {.name = NULL}};
+static const struct opt up_opts[] = {DAEMON_OPTS, {"timeout", 0, "DURATION", MSG_OPT_TIMEOUT, 0}, {.name = NULL}};
 static const struct opt daemon_opts[] = {DAEMON_OPTS, {.name = NULL}};
-static const struct opt down_opts[] = {{"cancel-jobs", 0, NULL, MSG_OPT_CANCEL_JOBS, 0},
-                                       {"timeout", 0, "DURATION", MSG_OPT_TIMEOUT, 0},
-                                       {.name = NULL}};
+static const struct opt down_opts[] = {
+    {"cancel-jobs", 0, NULL, MSG_OPT_CANCEL_JOBS, 0}, {"timeout", 0, "DURATION", MSG_OPT_TIMEOUT, 0}, {.name = NULL}};
 static const struct opt submit_opts[] = {{"file", 'f', "FILE", MSG_OPT_FILE, 0},
                                          {"parsable", 0, NULL, MSG_OPT_PARSABLE, 0},
                                          {"export", 0, "LIST", MSG_OPT_EXPORT, 0},
@@ -47,16 +45,12 @@ static const struct opt ps_opts[] = {FILTERS,
                                      {"format", 'o', "FORMAT", MSG_OPT_FORMAT, 0},
                                      {"watch", 'w', "[SECONDS]", MSG_OPT_WATCH, 0},
                                      {.name = NULL}};
-static const struct opt history_opts[] = {FILTERS,
-                                          {"format", 'o', "FORMAT", MSG_OPT_FORMAT, 0},
-                                          {"limit", 0, "N", MSG_OPT_LIMIT, 0},
-                                          {.name = NULL}};
-static const struct opt logs_opts[] = {{"follow", 'f', NULL, MSG_OPT_FOLLOW, 0},
-                                       {"worker", 0, "N", MSG_OPT_WORKER, 0},
-                                       {"stderr", 0, NULL, MSG_OPT_STDERR, 0},
-                                       {"attempt", 0, "N", MSG_OPT_ATTEMPT, 0},
-                                       {"tail", 0, "N", MSG_OPT_TAIL, 0},
-                                       {.name = NULL}};
+static const struct opt history_opts[] = {
+    FILTERS, {"format", 'o', "FORMAT", MSG_OPT_FORMAT, 0}, {"limit", 0, "N", MSG_OPT_LIMIT, 0}, {.name = NULL}};
+static const struct opt logs_opts[] = {
+    {"follow", 'f', NULL, MSG_OPT_FOLLOW, 0}, {"worker", 0, "N", MSG_OPT_WORKER, 0},
+    {"stderr", 0, NULL, MSG_OPT_STDERR, 0},   {"attempt", 0, "N", MSG_OPT_ATTEMPT, 0},
+    {"tail", 0, "N", MSG_OPT_TAIL, 0},        {.name = NULL}};
 static const struct opt events_opts[] = {{"follow", 'f', NULL, MSG_OPT_FOLLOW_EVENTS, 0},
                                          {"after", 0, "N", MSG_OPT_AFTER, 0},
                                          {"job", 0, "ID", MSG_OPT_JOB, 0},
@@ -70,9 +64,8 @@ static const struct opt cancel_opts[] = {FILTERS, {"all", 'a', NULL, MSG_OPT_CAN
 static const struct opt drain_opts[] = {{"reason", 0, "TEXT", MSG_OPT_REASON, 0}, {.name = NULL}};
 static const struct opt topo_opts[] = {{"node", 'n', "NODE", MSG_OPT_NODE, 0}, {.name = NULL}};
 static const struct opt wait_opts[] = {{"timeout", 0, "DURATION", MSG_OPT_TIMEOUT, 0}, {.name = NULL}};
-static const struct opt top_opts[] = {{"interval", 0, "SECONDS", MSG_OPT_INTERVAL, 0},
-                                      {"once", 0, NULL, MSG_OPT_ONCE, 0},
-                                      {.name = NULL}};
+static const struct opt top_opts[] = {
+    {"interval", 0, "SECONDS", MSG_OPT_INTERVAL, 0}, {"once", 0, NULL, MSG_OPT_ONCE, 0}, {.name = NULL}};
 
 #define SUBMIT_USAGE "[OPTIONS] SCRIPT [ARGS...] | [OPTIONS] -- COMMAND [ARGS...] | -f FILE"
 
@@ -81,8 +74,8 @@ const struct verb verbs[] = {
     {"down", "down [OPTIONS]", MSG_VERB_DOWN, down_opts, 0, 0, 0, run_down},
     {"status", "status", MSG_VERB_STATUS, NULL, 0, 0, 0, run_status},
     {"daemon", "daemon [OPTIONS]", MSG_VERB_DAEMON, daemon_opts, 0, 0, 0, run_daemon},
-    {"submit", "submit " SUBMIT_USAGE, MSG_VERB_SUBMIT, submit_opts, 0, -1,
-     VERB_JOB_OPTIONS | VERB_STOP_AT_WORD, run_submit},
+    {"submit", "submit " SUBMIT_USAGE, MSG_VERB_SUBMIT, submit_opts, 0, -1, VERB_JOB_OPTIONS | VERB_STOP_AT_WORD,
+     run_submit},
     {"run", "run " SUBMIT_USAGE, MSG_VERB_RUN, run_opts, 0, -1, VERB_JOB_OPTIONS | VERB_STOP_AT_WORD, run_run},
     {"ps", "ps [OPTIONS]", MSG_VERB_PS, ps_opts, 0, 0, 0, run_ps},
     {"history", "history [OPTIONS]", MSG_VERB_HISTORY, history_opts, 0, 0, 0, run_history},
@@ -174,8 +167,7 @@ void print_verb_help(FILE *f, const struct verb *v)
         struct table t;
         table_init(&t, 2, 0);
         for (int i = 0; i < JOB_OPT_COUNT; i++)
-            help_option(&t, 0, job_options()[i].name, job_options()[i].arg,
-                        job_option_help((enum job_option_id)i));
+            help_option(&t, 0, job_options()[i].name, job_options()[i].arg, job_option_help((enum job_option_id)i));
         (void)fprintf(f, "\n%s\n", msg(MSG_HELP_JOB_OPTIONS));
         table_print(&t, f);
         table_done(&t);

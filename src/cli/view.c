@@ -100,9 +100,15 @@ static const char *word_for(const struct word *words, size_t len, const char *co
 const char *state_text(const char *state)
 {
     static const struct word words[] = {
-        {"queued", MSG_STATE_QUEUED},       {"starting", MSG_STATE_STARTING}, {"running", MSG_STATE_RUNNING},
-        {"succeeded", MSG_STATE_SUCCEEDED}, {"failed", MSG_STATE_FAILED},     {"cancelled", MSG_STATE_CANCELLED},
-        {"up", MSG_NODE_UP},                {"down", MSG_NODE_DOWN},          {"gone", MSG_NODE_GONE},
+        {"queued", MSG_STATE_QUEUED},
+        {"starting", MSG_STATE_STARTING},
+        {"running", MSG_STATE_RUNNING},
+        {"succeeded", MSG_STATE_SUCCEEDED},
+        {"failed", MSG_STATE_FAILED},
+        {"cancelled", MSG_STATE_CANCELLED},
+        {"up", MSG_NODE_UP},
+        {"down", MSG_NODE_DOWN},
+        {"gone", MSG_NODE_GONE},
     };
     return WORD_FOR(words, state);
 }
@@ -263,32 +269,32 @@ static void cell_id(struct strbuf *b, const json_t *job)
     strbuf_i64(b, get_int(job, "id"));
 }
 
-#define TEXT_CELL(name)                                            \
+#define TEXT_CELL(name)                                          \
     static void cell_##name(struct strbuf *b, const json_t *job) \
-    {                                                              \
-        const char *s = get_str(job, #name);                       \
-        strbuf_puts(b, s[0] != '\0' ? s : "-");                    \
+    {                                                            \
+        const char *s = get_str(job, #name);                     \
+        strbuf_puts(b, s[0] != '\0' ? s : "-");                  \
     }
 TEXT_CELL(name)
 TEXT_CELL(user)
 TEXT_CELL(tenant)
 TEXT_CELL(queue)
 
-#define NUMBER_CELL(name)                                          \
+#define NUMBER_CELL(name)                                        \
     static void cell_##name(struct strbuf *b, const json_t *job) \
-    {                                                              \
-        strbuf_i64(b, get_int(job, #name));                        \
+    {                                                            \
+        strbuf_i64(b, get_int(job, #name));                      \
     }
 NUMBER_CELL(priority)
 NUMBER_CELL(workers)
 NUMBER_CELL(attempt)
 
-#define TIME_CELL(name)                                            \
+#define TIME_CELL(name)                                          \
     static void cell_##name(struct strbuf *b, const json_t *job) \
-    {                                                              \
-        char text[32];                                             \
-        format_local(get_time(job, #name), text);                  \
-        strbuf_puts(b, text);                                      \
+    {                                                            \
+        char text[32];                                           \
+        format_local(get_time(job, #name), text);                \
+        strbuf_puts(b, text);                                    \
     }
 TIME_CELL(submitted_at)
 TIME_CELL(started_at)
@@ -483,8 +489,7 @@ void jobs_write(struct strbuf *out, const json_t *jobs, const char *format, bool
     size_t i;
     json_t *job;
     if (format != NULL && strchr(format, '{') != NULL) {
-        json_array_foreach (jobs, i, job)
-            write_template(out, job, format);
+        json_array_foreach(jobs, i, job) write_template(out, job, format);
         return;
     }
     if (format == NULL)
@@ -507,7 +512,8 @@ void jobs_write(struct strbuf *out, const json_t *jobs, const char *format, bool
     table_init(&t, len, right);
     for (size_t c = 0; c < len; c++)
         table_add(&t, msg(chosen[c]->title));
-    json_array_foreach (jobs, i, job) {
+    json_array_foreach(jobs, i, job)
+    {
         for (size_t c = 0; c < len; c++) {
             struct strbuf b = {0};
             chosen[c]->cell(&b, job);

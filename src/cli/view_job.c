@@ -64,7 +64,8 @@ static void write_command(struct strbuf *out, const json_t *job)
     struct strbuf b = {0};
     size_t i;
     json_t *word;
-    json_array_foreach (json_object_get(job, "command"), i, word) {
+    json_array_foreach(json_object_get(job, "command"), i, word)
+    {
         const char *s = json_string_value(word);
         bool plain = s != NULL && s[0] != '\0' && strpbrk(s, " \t\n'\"\\$`*?;&|<>()") == NULL;
         strbuf_printf(&b, plain ? "%s%s" : "%s'%s'", i > 0 ? " " : "", s != NULL ? s : "");
@@ -106,7 +107,8 @@ static void write_placement(struct strbuf *out, const json_t *job)
     table_add(&t, msg(MSG_COL_GPUS));
     size_t i;
     json_t *row;
-    json_array_foreach (rows, i, row) {
+    json_array_foreach(rows, i, row)
+    {
         char cpus[32];
         format_milli(get_int(row, "cpu_milli"), cpus);
         table_addf(&t, "%" PRId64, get_int(row, "worker"));
@@ -115,7 +117,7 @@ static void write_placement(struct strbuf *out, const json_t *job)
         struct strbuf b = {0};
         size_t k;
         json_t *uuid;
-        json_array_foreach (json_object_get(row, "gpus"), k, uuid)
+        json_array_foreach(json_object_get(row, "gpus"), k, uuid)
             strbuf_printf(&b, "%s%s", k > 0 ? " " : "", json_string_value(uuid));
         int64_t milli = get_int(row, "milli");
         if (milli > 0 && milli < 1000) {
@@ -146,7 +148,8 @@ static void write_exits(struct strbuf *out, const json_t *job)
         table_add(&t, msg(titles[i]));
     size_t i;
     json_t *row;
-    json_array_foreach (rows, i, row) {
+    json_array_foreach(rows, i, row)
+    {
         char mem[32];
         char cpu[32];
         units_format_mib((uint64_t)get_int(row, "peak_mem_mib"), mem);
@@ -174,7 +177,8 @@ static void write_timeline(struct strbuf *out, const json_t *job)
         table_add(&t, msg(titles[i]));
     size_t i;
     json_t *row;
-    json_array_foreach (rows, i, row) {
+    json_array_foreach(rows, i, row)
+    {
         char when[32];
         const char *cause = get_str(row, "cause");
         const char *by = get_str(row, "by");
@@ -229,7 +233,8 @@ static void write_holders(struct strbuf *out, const json_t *reason)
 {
     size_t i;
     json_t *h;
-    json_array_foreach (json_object_get(reason, "holders"), i, h) {
+    json_array_foreach(json_object_get(reason, "holders"), i, h)
+    {
         char amount[32];
         char until[32];
         reason_amount(get_str(reason, "code"), get_int(h, "amount"), amount);
@@ -286,7 +291,8 @@ void explain_write(struct strbuf *out, const json_t *v)
     write_verdict(out, v);
     size_t i;
     json_t *row;
-    json_array_foreach (json_object_get(v, "reasons"), i, row) {
+    json_array_foreach(json_object_get(v, "reasons"), i, row)
+    {
         strbuf_puts(out, "  - ");
         add_reason(out, row);
         strbuf_putc(out, '\n');
@@ -306,6 +312,5 @@ void explain_write(struct strbuf *out, const json_t *v)
     if (json_array_size(changes) == 0)
         return;
     strbuf_printf(out, "%s\n", msg(MSG_WOULD_START));
-    json_array_foreach (changes, i, row)
-        write_change(out, row);
+    json_array_foreach(changes, i, row) write_change(out, row);
 }

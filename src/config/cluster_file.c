@@ -88,8 +88,7 @@ struct reading {
     struct err *e;
 };
 
-static int check_keys(struct reading *r, const json_t *object, const char *what,
-                      const char *const *known)
+static int check_keys(struct reading *r, const json_t *object, const char *what, const char *const *known)
 {
     const char *key;
     json_t *value;
@@ -109,16 +108,13 @@ static int check_keys(struct reading *r, const json_t *object, const char *what,
     return 0;
 }
 
-static int get_uint(struct reading *r, const json_t *object, const char *key, uint64_t min,
-                    uint64_t max, uint64_t *ret)
+static int get_uint(struct reading *r, const json_t *object, const char *key, uint64_t min, uint64_t max, uint64_t *ret)
 {
     const json_t *v = json_object_get(object, key);
     if (v == NULL)
         return 0;
-    if (!json_is_integer(v) || json_integer_value(v) < (json_int_t)min ||
-        json_integer_value(v) > (json_int_t)max)
-        return yaml_err_key(&r->doc, r->e, object, key,
-                            "%s: a whole number from %llu to %llu is wanted", key,
+    if (!json_is_integer(v) || json_integer_value(v) < (json_int_t)min || json_integer_value(v) > (json_int_t)max)
+        return yaml_err_key(&r->doc, r->e, object, key, "%s: a whole number from %llu to %llu is wanted", key,
                             (unsigned long long)min, (unsigned long long)max);
     *ret = (uint64_t)json_integer_value(v);
     return 0;
@@ -149,8 +145,7 @@ static bool scalar_text(const json_t *v, char *out, size_t size)
     return len > 0 && (size_t)len < size;
 }
 
-static int get_mib(struct reading *r, const json_t *object, const char *key, uint64_t max,
-                   uint64_t *ret)
+static int get_mib(struct reading *r, const json_t *object, const char *key, uint64_t max, uint64_t *ret)
 {
     const json_t *v = json_object_get(object, key);
     char text[64];
@@ -163,8 +158,7 @@ static int get_mib(struct reading *r, const json_t *object, const char *key, uin
     if (units_parse_mib(text, &mib, &why) != 0)
         return yaml_err_key(&r->doc, r->e, object, key, "%s: %s", key, why.text);
     if (mib == 0 || mib > max)
-        return yaml_err_key(&r->doc, r->e, object, key,
-                            "%s: %s is not allowed; from 1 MiB to %llu MiB", key, text,
+        return yaml_err_key(&r->doc, r->e, object, key, "%s: %s is not allowed; from 1 MiB to %llu MiB", key, text,
                             (unsigned long long)max);
     *ret = mib;
     return 0;
@@ -201,8 +195,7 @@ static int get_preset(struct reading *r, const json_t *group, struct cluster_nod
         size_t len = strlen(known);
         snprintf(known + len, sizeof(known) - len, "%s%s", i == 0 ? "" : ", ", presets[i].name);
     }
-    return yaml_err_key(&r->doc, r->e, group, "preset", "preset: there is no \"%s\"; allowed: %s",
-                        name, known);
+    return yaml_err_key(&r->doc, r->e, group, "preset", "preset: there is no \"%s\"; allowed: %s", name, known);
 }
 
 static int get_links(struct reading *r, const json_t *group, struct cluster_node *node)
@@ -219,8 +212,7 @@ static int get_links(struct reading *r, const json_t *group, struct cluster_node
         node->links = CLUSTER_LINKS_NVLINK_PAIRS;
     else
         return yaml_err_key(&r->doc, r->e, group, "links",
-                            "links: \"%s\" is not known; allowed: pcie, nvlink, nvlink-pairs",
-                            text);
+                            "links: \"%s\" is not known; allowed: pcie, nvlink, nvlink-pairs", text);
     if (node->nvlinks == 0)
         node->nvlinks = 12;
     return 0;
@@ -240,11 +232,9 @@ static int get_cards(struct reading *r, const json_t *group, struct cluster_node
         rc = get_links(r, group, node);
     if (rc != 0)
         return rc;
-    if (model != NULL && (model[0] == '\0' || strlen(model) >= GPU_MODEL_SIZE ||
-                          strpbrk(model, "|\"\\\t\n ") != NULL))
+    if (model != NULL && (model[0] == '\0' || strlen(model) >= GPU_MODEL_SIZE || strpbrk(model, "|\"\\\t\n ") != NULL))
         return yaml_err_key(&r->doc, r->e, group, "gpu_model",
-                            "gpu_model: 1 to %d bytes without blanks, quotes and '|' are wanted",
-                            GPU_MODEL_SIZE - 1);
+                            "gpu_model: 1 to %d bytes without blanks, quotes and '|' are wanted", GPU_MODEL_SIZE - 1);
     node->gpus = (uint32_t)gpus;
     node->gpu_mem_mib = (uint32_t)mem;
     if (model != NULL)
@@ -271,20 +261,18 @@ static bool expand(const char *pattern, uint64_t number, char *out, size_t size,
     }
     if (*p != 'd' || strchr(p, '%') != NULL)
         return false;
-    int len = snprintf(out, size, "%.*s%0*llu%s", (int)(mark - pattern), pattern, width,
-                       (unsigned long long)number, p + 1);
+    int len =
+        snprintf(out, size, "%.*s%0*llu%s", (int)(mark - pattern), pattern, width, (unsigned long long)number, p + 1);
     return len > 0 && (size_t)len < size;
 }
 
 static bool plain_name(const char *name)
 {
-    static const char letters[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
     return name[0] != '\0' && strspn(name, letters) == strlen(name);
 }
 
-static int name_of(struct reading *r, const json_t *object, uint64_t number, uint64_t count,
-                   char out[NAME_SIZE])
+static int name_of(struct reading *r, const json_t *object, uint64_t number, uint64_t count, char out[NAME_SIZE])
 {
     const char *pattern = NULL;
     bool numbered = false;
@@ -300,8 +288,8 @@ static int name_of(struct reading *r, const json_t *object, uint64_t number, uin
                             pattern, NAME_SIZE - 1);
     if (count > 1 && !numbered)
         return yaml_err_key(&r->doc, r->e, object, "name",
-                            "name: \"%s\" would be given %llu times; put %%d where the number goes",
-                            pattern, (unsigned long long)count);
+                            "name: \"%s\" would be given %llu times; put %%d where the number goes", pattern,
+                            (unsigned long long)count);
     return 0;
 }
 
@@ -309,8 +297,7 @@ static int add_node(struct reading *r, const json_t *group, const struct cluster
 {
     struct cluster_file *out = r->out;
     if (intern_find(&r->names, node->name) != INTERN_NONE)
-        return yaml_err_key(&r->doc, r->e, group, "name", "name: there are two nodes \"%s\"",
-                            node->name);
+        return yaml_err_key(&r->doc, r->e, group, "name", "name: there are two nodes \"%s\"", node->name);
     if (out->len >= CLUSTER_FILE_NODES_MAX)
         return yaml_err_key(&r->doc, r->e, group, "count", "more than %d nodes are not allowed",
                             CLUSTER_FILE_NODES_MAX);
@@ -343,8 +330,7 @@ static int read_group(struct reading *r, const json_t *group, const char *rack, 
     if (rc == 0)
         rc = get_cards(r, group, &node);
     if (rc == 0 && (node.cpu_milli == 0 || node.mem_mib == 0))
-        rc = yaml_err_key(&r->doc, r->e, group, "name",
-                          "a group of nodes needs cpus and mem, or a preset");
+        rc = yaml_err_key(&r->doc, r->e, group, "name", "a group of nodes needs cpus and mem, or a preset");
     snprintf(node.rack, sizeof(node.rack), "%s", rack);
     for (uint64_t i = 0; rc == 0 && i < count; i++) {
         rc = name_of(r, group, first + rack_index * count + i, count, node.name);
@@ -354,18 +340,15 @@ static int read_group(struct reading *r, const json_t *group, const char *rack, 
     return rc;
 }
 
-static int read_groups(struct reading *r, const json_t *parent, const char *rack,
-                       uint64_t rack_index)
+static int read_groups(struct reading *r, const json_t *parent, const char *rack, uint64_t rack_index)
 {
     const json_t *groups = json_object_get(parent, "nodes");
     if (!json_is_array(groups) || json_array_size(groups) == 0)
-        return yaml_err_key(&r->doc, r->e, parent, "nodes",
-                            "nodes: a list of groups of nodes is wanted");
+        return yaml_err_key(&r->doc, r->e, parent, "nodes", "nodes: a list of groups of nodes is wanted");
     for (size_t i = 0; i < json_array_size(groups); i++) {
         const json_t *group = json_array_get(groups, i);
         if (!json_is_object(group))
-            return yaml_err_item(&r->doc, r->e, groups, i,
-                                 "a group of nodes is wanted, with name, count and so on");
+            return yaml_err_item(&r->doc, r->e, groups, i, "a group of nodes is wanted, with name, count and so on");
         int rc = read_group(r, group, rack, rack_index);
         if (rc != 0)
             return rc;
@@ -397,23 +380,20 @@ static int read_file(struct reading *r)
     static const char *const known[] = {"racks", "nodes", NULL};
     const json_t *root = r->doc.root;
     if (!json_is_object(root))
-        return err_set(r->e, -EINVAL, "%s: a cluster file is a mapping with the key racks or nodes",
-                       r->doc.name);
+        return err_set(r->e, -EINVAL, "%s: a cluster file is a mapping with the key racks or nodes", r->doc.name);
     int rc = check_keys(r, root, "a cluster file", known);
     const json_t *racks = json_object_get(root, "racks");
     if (rc == 0 && racks != NULL && !json_is_array(racks))
         rc = yaml_err_key(&r->doc, r->e, root, "racks", "racks: a list is wanted");
     for (size_t i = 0; rc == 0 && i < json_array_size(racks); i++) {
         const json_t *rack = json_array_get(racks, i);
-        rc = json_is_object(rack)
-                 ? read_rack(r, rack)
-                 : yaml_err_item(&r->doc, r->e, racks, i, "a rack with name and nodes is wanted");
+        rc = json_is_object(rack) ? read_rack(r, rack)
+                                  : yaml_err_item(&r->doc, r->e, racks, i, "a rack with name and nodes is wanted");
     }
     if (rc == 0 && json_object_get(root, "nodes") != NULL)
         rc = read_groups(r, root, "", 0);
     if (rc == 0 && r->out->len == 0)
-        rc = err_set(r->e, -EINVAL, "%s: there is no node in it; put groups under racks or nodes",
-                     r->doc.name);
+        rc = err_set(r->e, -EINVAL, "%s: there is no node in it; put groups under racks or nodes", r->doc.name);
     return rc;
 }
 
@@ -433,8 +413,7 @@ static int finish(struct reading *r, struct cluster_file *ret)
     return rc;
 }
 
-int cluster_file_parse(const char *text, size_t len, const char *name, struct cluster_file *ret,
-                       struct err *e)
+int cluster_file_parse(const char *text, size_t len, const char *name, struct cluster_file *ret, struct err *e)
 {
     struct reading r = {.e = e};
     int rc = yaml_parse(text, len, name, &r.doc, e);

@@ -14,8 +14,8 @@
 
 /* How the cards of a node are linked. */
 enum cluster_links {
-    CLUSTER_LINKS_PCIE, /* no NVLink: PIX within a pair, NODE within a half, SYS between the halves
-                         */
+    CLUSTER_LINKS_PCIE,         /* no NVLink: PIX within a pair, NODE within a half, SYS between the halves
+                                 */
     CLUSTER_LINKS_NVLINK,       /* every card with every other, as through NVSwitch */
     CLUSTER_LINKS_NVLINK_PAIRS, /* bridges between cards 0-1, 2-3, ...; the rest as PCIE */
 };
@@ -42,8 +42,7 @@ struct cluster_file {
  * Fills *ret (the caller's, cluster_file_done()) on success only. `name` is what messages call the
  * text. -EINVAL with file, line, column, key and what is allowed; -ENOMEM.
  */
-int cluster_file_parse(const char *text, size_t len, const char *name, struct cluster_file *ret,
-                       struct err *e);
+int cluster_file_parse(const char *text, size_t len, const char *name, struct cluster_file *ret, struct err *e);
 /* The same for a file; also -ENOENT and other errors of reading. */
 int cluster_file_load(const char *path, struct cluster_file *ret, struct err *e);
 void cluster_file_done(struct cluster_file *c);

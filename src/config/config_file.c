@@ -43,10 +43,10 @@ struct field {
     const char *preset; /* the default, for people */
 };
 
-#define F(type, member, name, kind_, low_, high_, need, def)                                       \
-    {                                                                                              \
-        .key = (name), .kind = (kind_), .offset = offsetof(type, member), .low = (low_),           \
-        .high = (high_), .required = (need), .preset = (def)                                       \
+#define F(type, member, name, kind_, low_, high_, need, def)                                              \
+    {                                                                                                     \
+        .key = (name), .kind = (kind_), .offset = offsetof(type, member), .low = (low_), .high = (high_), \
+        .required = (need), .preset = (def)                                                               \
     }
 
 #define MONTH_MS       ((int64_t)31 * 86400 * 1000)
@@ -70,19 +70,15 @@ static const struct field tenant_fields[] = {
     F(struct config_tenant, name, "name", K_NAME, 0, 0, true, ""),
     F(struct config_tenant, caps.gpus_milli, "max_gpus", K_CARDS, 0, CARDS_MAX, false, "no cap"),
     F(struct config_tenant, caps.jobs, "max_jobs", K_COUNT, 0, JOBS_CAP_MAX, false, "no cap"),
-    F(struct config_tenant, user_caps.gpus_milli, "user_max_gpus", K_CARDS, 0, CARDS_MAX, false,
-      "no cap"),
-    F(struct config_tenant, user_caps.jobs, "user_max_jobs", K_COUNT, 0, JOBS_CAP_MAX, false,
-      "no cap"),
+    F(struct config_tenant, user_caps.gpus_milli, "user_max_gpus", K_CARDS, 0, CARDS_MAX, false, "no cap"),
+    F(struct config_tenant, user_caps.jobs, "user_max_jobs", K_COUNT, 0, JOBS_CAP_MAX, false, "no cap"),
 };
 
 static const struct field user_fields[] = {
     F(struct config_user, name, "name", K_NAME, 0, 0, true, ""),
     F(struct config_user, tenant, "tenant", K_NAME, 0, 0, false, "default_tenant"),
-    F(struct config_user, caps.gpus_milli, "max_gpus", K_CARDS, 0, CARDS_MAX, false,
-      "the tenant's user_max_gpus"),
-    F(struct config_user, caps.jobs, "max_jobs", K_COUNT, 0, JOBS_CAP_MAX, false,
-      "the tenant's user_max_jobs"),
+    F(struct config_user, caps.gpus_milli, "max_gpus", K_CARDS, 0, CARDS_MAX, false, "the tenant's user_max_gpus"),
+    F(struct config_user, caps.jobs, "max_jobs", K_COUNT, 0, JOBS_CAP_MAX, false, "the tenant's user_max_jobs"),
 };
 
 static const struct field queue_fields[] = {
@@ -110,12 +106,10 @@ struct list {
     size_t len_offset;
 };
 
-#define L(member, name, table)                                                                     \
-    {                                                                                              \
-        .key = (name), .fields = (table), .fields_len = LEN(table),                                \
-        .item_size = sizeof *((struct config *)0)->member,                                         \
-        .array_offset = offsetof(struct config, member),                                           \
-        .len_offset = offsetof(struct config, member##_len)                                        \
+#define L(member, name, table)                                                                                         \
+    {                                                                                                                  \
+        .key = (name), .fields = (table), .fields_len = LEN(table), .item_size = sizeof *((struct config *)0)->member, \
+        .array_offset = offsetof(struct config, member), .len_offset = offsetof(struct config, member##_len)           \
     }
 
 static const struct list lists[] = {
@@ -143,8 +137,7 @@ static void allowed_text(const struct field *f, char *out, size_t size)
     case K_MS: {
         char most[32];
         units_format_duration(f->high, most);
-        (void)snprintf(out, size, "a duration like 90s or 2h30m, %s to %s",
-                       f->low > 0 ? "more than 0" : "0", most);
+        (void)snprintf(out, size, "a duration like 90s or 2h30m, %s to %s", f->low > 0 ? "more than 0" : "0", most);
         break;
     }
     case K_BYTES:
@@ -170,8 +163,8 @@ void config_schema_write(struct strbuf *out)
         for (size_t i = 0; i < lists[k].fields_len; i++) {
             const struct field *f = &lists[k].fields[i];
             allowed_text(f, allowed, sizeof allowed);
-            strbuf_printf(out, "%s[].%s\t%s\t%s\n", lists[k].key, f->key,
-                          f->required ? "(required)" : f->preset, allowed);
+            strbuf_printf(out, "%s[].%s\t%s\t%s\n", lists[k].key, f->key, f->required ? "(required)" : f->preset,
+                          allowed);
         }
     }
 }
@@ -209,8 +202,7 @@ static bool put_value(const struct field *f, const char *text, void *at)
             return false;
         break;
     case K_BYTES:
-        if (units_parse_mib(text, &count, NULL) < 0 || count < (uint64_t)f->low ||
-            count > (uint64_t)f->high)
+        if (units_parse_mib(text, &count, NULL) < 0 || count < (uint64_t)f->low || count > (uint64_t)f->high)
             return false;
         count <<= 20;
         break;
@@ -243,9 +235,8 @@ static int read_names(struct reader *r, const json_t *owner, const struct field 
 {
     size_t len = json_array_size(v);
     if (!json_is_array(v) || len == 0 || len > LIST_ITEMS_MAX)
-        return yaml_err_key(r->doc, r->err, owner, f->key,
-                            "%s: a list of 1 to %d node names is allowed, not %s", f->key,
-                            LIST_ITEMS_MAX, json_is_array(v) ? "this length" : value_kind(v));
+        return yaml_err_key(r->doc, r->err, owner, f->key, "%s: a list of 1 to %d node names is allowed, not %s",
+                            f->key, LIST_ITEMS_MAX, json_is_array(v) ? "this length" : value_kind(v));
     rack->nodes = mem_alloc(len, sizeof *rack->nodes);
     if (rack->nodes == NULL)
         return err_set(r->err, -ENOMEM, "out of memory");
@@ -256,18 +247,16 @@ static int read_names(struct reader *r, const json_t *owner, const struct field 
         if (value_text(item, "a node name", text, &why) < 0)
             return yaml_err_item(r->doc, r->err, v, i, "%s: %s", f->key, why.text);
         if (!put_name(rack->nodes[i], text))
-            return yaml_err_item(
-                r->doc, r->err, v, i,
-                "%s: \"%.63s\" is not a node name; 1 to 63 letters, digits and . _ - @ are "
-                "allowed",
-                f->key, text);
+            return yaml_err_item(r->doc, r->err, v, i,
+                                 "%s: \"%.63s\" is not a node name; 1 to 63 letters, digits and . _ - @ are "
+                                 "allowed",
+                                 f->key, text);
         rack->nodes_len = i + 1;
     }
     return 0;
 }
 
-static int read_field(struct reader *r, const json_t *owner, const struct field *f, const json_t *v,
-                      void *base)
+static int read_field(struct reader *r, const json_t *owner, const struct field *f, const json_t *v, void *base)
 {
     char allowed[128];
     char text[VALUE_SIZE];
@@ -278,8 +267,8 @@ static int read_field(struct reader *r, const json_t *owner, const struct field 
     if (value_text(v, allowed, text, &why) < 0)
         return yaml_err_key(r->doc, r->err, owner, f->key, "%s: %s", f->key, why.text);
     if (!put_value(f, text, (char *)base + f->offset))
-        return yaml_err_key(r->doc, r->err, owner, f->key, "%s: \"%.60s\" is not allowed; %s is",
-                            f->key, text, allowed);
+        return yaml_err_key(r->doc, r->err, owner, f->key, "%s: \"%.60s\" is not allowed; %s is", f->key, text,
+                            allowed);
     return 0;
 }
 
@@ -291,8 +280,8 @@ static const struct field *field_find(const struct field *fields, size_t len, co
     return NULL;
 }
 
-static int unknown_key(struct reader *r, const json_t *owner, const char *key,
-                       const struct field *fields, size_t len, const char *where)
+static int unknown_key(struct reader *r, const json_t *owner, const char *key, const struct field *fields, size_t len,
+                       const char *where)
 {
     const char *best = NULL;
     for (size_t i = 0; i < len; i++)
@@ -300,15 +289,15 @@ static int unknown_key(struct reader *r, const json_t *owner, const char *key,
     for (size_t k = 0; k < LEN(lists) && fields == top_fields; k++)
         suggest_offer(key, lists[k].key, &best);
     if (best != NULL)
-        return yaml_err_key(r->doc, r->err, owner, key,
-                            "unknown key \"%.60s\"%s; did you mean \"%s\"?", key, where, best);
+        return yaml_err_key(r->doc, r->err, owner, key, "unknown key \"%.60s\"%s; did you mean \"%s\"?", key, where,
+                            best);
     struct strbuf all = {0};
     for (size_t i = 0; i < len; i++)
         strbuf_printf(&all, "%s%s", i > 0 ? ", " : "", fields[i].key);
     for (size_t k = 0; k < LEN(lists) && fields == top_fields; k++)
         strbuf_printf(&all, ", %s", lists[k].key);
-    int rc = yaml_err_key(r->doc, r->err, owner, key, "unknown key \"%.60s\"%s; allowed: %s", key,
-                          where, strbuf_str(&all));
+    int rc =
+        yaml_err_key(r->doc, r->err, owner, key, "unknown key \"%.60s\"%s; allowed: %s", key, where, strbuf_str(&all));
     strbuf_done(&all);
     return rc;
 }
@@ -326,14 +315,12 @@ static void item_defaults(const struct list *l, void *item)
     }
 }
 
-static int read_item(struct reader *r, const struct list *l, const json_t *items, size_t index,
-                     void *item)
+static int read_item(struct reader *r, const struct list *l, const json_t *items, size_t index, void *item)
 {
     json_t *v = json_array_get(items, index);
     if (!json_is_object(v))
-        return yaml_err_item(r->doc, r->err, items, index,
-                             "%s: an entry is a mapping with \"name\" and more, not %s", l->key,
-                             value_kind(v));
+        return yaml_err_item(r->doc, r->err, items, index, "%s: an entry is a mapping with \"name\" and more, not %s",
+                             l->key, value_kind(v));
     item_defaults(l, item);
     char where[48];
     (void)snprintf(where, sizeof where, " in %s", l->key);
@@ -350,8 +337,8 @@ static int read_item(struct reader *r, const struct list *l, const json_t *items
     }
     for (size_t i = 0; i < l->fields_len; i++)
         if (l->fields[i].required && json_object_get(v, l->fields[i].key) == NULL)
-            return yaml_err_item(r->doc, r->err, items, index, "%s: the key \"%s\" is missing",
-                                 l->key, l->fields[i].key);
+            return yaml_err_item(r->doc, r->err, items, index, "%s: the key \"%s\" is missing", l->key,
+                                 l->fields[i].key);
     return 0;
 }
 
@@ -359,8 +346,7 @@ static int read_list(struct reader *r, const json_t *root, const struct list *l,
 {
     size_t len = json_array_size(v);
     if (!json_is_array(v) || len > LIST_ITEMS_MAX)
-        return yaml_err_key(r->doc, r->err, root, l->key,
-                            "%s: a list of at most %d entries is allowed, not %s", l->key,
+        return yaml_err_key(r->doc, r->err, root, l->key, "%s: a list of at most %d entries is allowed, not %s", l->key,
                             LIST_ITEMS_MAX, json_is_array(v) ? "more" : value_kind(v));
     char *items = mem_alloc(len, l->item_size);
     if (items == NULL)
@@ -385,10 +371,11 @@ static int read_root(struct reader *r)
 {
     json_t *root = r->doc->root;
     if (json_is_null(root)) /* more likely a file that was lost than a wish */
-        return err_set(r->err, -EINVAL, "%s: is empty; a mapping of keys is allowed ({} gives every default)", r->doc->name);
+        return err_set(r->err, -EINVAL, "%s: is empty; a mapping of keys is allowed ({} gives every default)",
+                       r->doc->name);
     if (!json_is_object(root))
-        return yaml_err_item(r->doc, r->err, root, SIZE_MAX,
-                             "a mapping of keys is allowed here, not %s", value_kind(root));
+        return yaml_err_item(r->doc, r->err, root, SIZE_MAX, "a mapping of keys is allowed here, not %s",
+                             value_kind(root));
     const char *key;
     json_t *value;
     json_object_foreach(root, key, value)
@@ -426,10 +413,9 @@ static int check_twice(struct reader *r, const struct list *l)
             continue;
         const json_t *first = json_object_get(seen, text);
         if (first != NULL)
-            rc = yaml_err_key(
-                r->doc, r->err, json_array_get(items, i), "name",
-                "%s: the name \"%s\" stands twice (entries %lld and %zu); each may stand once",
-                l->key, text, (long long)json_integer_value(first) + 1, i + 1);
+            rc = yaml_err_key(r->doc, r->err, json_array_get(items, i), "name",
+                              "%s: the name \"%s\" stands twice (entries %lld and %zu); each may stand once", l->key,
+                              text, (long long)json_integer_value(first) + 1, i + 1);
         else if (json_object_set_new(seen, text, json_integer((json_int_t)i)) < 0)
             rc = err_set(r->err, -ENOMEM, "out of memory");
     }
@@ -450,10 +436,9 @@ static int check_racks(struct reader *r)
         for (size_t n = 0; n < rack->nodes_len && rc == 0; n++) {
             const json_t *other = json_object_get(seen, rack->nodes[n]);
             if (other != NULL)
-                rc = yaml_err_item(
-                    r->doc, r->err, nodes, n,
-                    "racks: node \"%s\" stands in rack \"%s\" already; a node is in one rack",
-                    rack->nodes[n], json_string_value(other));
+                rc = yaml_err_item(r->doc, r->err, nodes, n,
+                                   "racks: node \"%s\" stands in rack \"%s\" already; a node is in one rack",
+                                   rack->nodes[n], json_string_value(other));
             else if (json_object_set_new(seen, rack->nodes[n], json_string(rack->name)) < 0)
                 rc = err_set(r->err, -ENOMEM, "out of memory");
         }
@@ -475,8 +460,7 @@ static int check_queues(struct reader *r)
     struct config *c = r->cfg;
     const json_t *root = r->doc->root;
     if (c->queues_len == 0)
-        return yaml_err_key(r->doc, r->err, root, "queues",
-                            "queues: an empty list; at least one is needed");
+        return yaml_err_key(r->doc, r->err, root, "queues", "queues: an empty list; at least one is needed");
     if (json_object_get(root, "default_queue") == NULL && !has_queue(c, c->default_queue))
         memcpy(c->default_queue, c->queues[0].name, sizeof c->default_queue);
     if (!has_queue(c, c->default_queue)) {
@@ -484,18 +468,17 @@ static int check_queues(struct reader *r)
         for (size_t i = 0; i < c->queues_len; i++)
             suggest_offer(c->default_queue, c->queues[i].name, &best);
         return yaml_err_key(r->doc, r->err, root, "default_queue",
-                            "default_queue: there is no queue \"%s\" in queues%s%s%s",
-                            c->default_queue, best != NULL ? "; did you mean \"" : "",
-                            best != NULL ? best : "", best != NULL ? "\"?" : "");
+                            "default_queue: there is no queue \"%s\" in queues%s%s%s", c->default_queue,
+                            best != NULL ? "; did you mean \"" : "", best != NULL ? best : "",
+                            best != NULL ? "\"?" : "");
     }
     for (size_t i = 0; i < c->queues_len; i++) {
         const struct config_queue *q = &c->queues[i];
         if (q->max_time_ms > 0 && q->default_time_ms > q->max_time_ms)
-            return yaml_err_key(
-                r->doc, r->err, json_array_get(json_object_get(root, "queues"), i), "default_time",
-                "default_time: is longer than the max_time of queue \"%s\"; at most that is "
-                "allowed",
-                q->name);
+            return yaml_err_key(r->doc, r->err, json_array_get(json_object_get(root, "queues"), i), "default_time",
+                                "default_time: is longer than the max_time of queue \"%s\"; at most that is "
+                                "allowed",
+                                q->name);
     }
     return 0;
 }
@@ -520,11 +503,9 @@ static int check_tenants(struct reader *r)
         const char *best = NULL;
         for (size_t t = 0; t < c->tenants_len; t++)
             suggest_offer(u->tenant, c->tenants[t].name, &best);
-        rc = yaml_err_key(r->doc, r->err, json_array_get(json_object_get(root, "users"), i),
-                          "tenant",
-                          "tenant: user \"%s\" belongs to \"%s\", which is not in tenants%s%s%s",
-                          u->name, u->tenant, best != NULL ? "; did you mean \"" : "",
-                          best != NULL ? best : "", best != NULL ? "\"?" : "");
+        rc = yaml_err_key(r->doc, r->err, json_array_get(json_object_get(root, "users"), i), "tenant",
+                          "tenant: user \"%s\" belongs to \"%s\", which is not in tenants%s%s%s", u->name, u->tenant,
+                          best != NULL ? "; did you mean \"" : "", best != NULL ? best : "", best != NULL ? "\"?" : "");
     }
     json_decref(known);
     return rc;

@@ -84,8 +84,7 @@ int config_copy(struct config *dst, const struct config *src)
     copy.racks_len = 0;
     if (array_copy(&copy.tenants, src->tenants, src->tenants_len, sizeof *src->tenants) < 0 ||
         array_copy(&copy.users, src->users, src->users_len, sizeof *src->users) < 0 ||
-        array_copy(&copy.queues, src->queues, src->queues_len, sizeof *src->queues) < 0 ||
-        racks_copy(&copy, src) < 0) {
+        array_copy(&copy.queues, src->queues, src->queues_len, sizeof *src->queues) < 0 || racks_copy(&copy, src) < 0) {
         config_done(&copy);
         return -ENOMEM;
     }

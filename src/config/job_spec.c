@@ -135,14 +135,12 @@ bool job_name_ok(const char *name)
 
 bool strategy_name_ok(const char *name)
 {
-    return strcmp(name, "remuda") == 0 || strcmp(name, "binpack") == 0 ||
-           strcmp(name, "spread") == 0;
+    return strcmp(name, "remuda") == 0 || strcmp(name, "binpack") == 0 || strcmp(name, "spread") == 0;
 }
 
 static bool model_char(unsigned char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           strchr("-_.+/ ", c) != NULL;
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("-_.+/ ", c) != NULL;
 }
 
 /* "A100-80GB|H100": alternatives joined by '|', none of them empty. */
@@ -186,49 +184,40 @@ static int check_names(const struct job_spec *s, struct err *e)
                            utf8_valid(v, strnlen(v, NAME_SIZE)) ? v : "(not UTF-8)");
     }
     if (s->strategy[0] != '\0' && !strategy_name_ok(s->strategy))
-        return err_set(e, -EINVAL,
-                       "strategy: \"%.15s\" is unknown; allowed: remuda, binpack, spread",
-                       s->strategy);
+        return err_set(e, -EINVAL, "strategy: \"%.15s\" is unknown; allowed: remuda, binpack, spread", s->strategy);
     return 0;
 }
 
 static int check_request(const struct request *r, struct err *e)
 {
     if (r->gpus > GPUS_PER_WORKER_MAX)
-        return err_set(e, -EINVAL, "gpus: %" PRIu32 " is not allowed; 0 to %d for each worker are",
-                       r->gpus, GPUS_PER_WORKER_MAX);
+        return err_set(e, -EINVAL, "gpus: %" PRIu32 " is not allowed; 0 to %d for each worker are", r->gpus,
+                       GPUS_PER_WORKER_MAX);
     if (r->gpus > 0 && (r->share_milli > 0 || r->share_mem_mib > 0))
         return err_set(e, -EINVAL,
-                       "gpus: %" PRIu32
-                       " whole cards and a share of one (gpu_mem, gpu_percent) exclude "
+                       "gpus: %" PRIu32 " whole cards and a share of one (gpu_mem, gpu_percent) exclude "
                        "each other; ask for one of them",
                        r->gpus);
     if (r->share_milli > GPU_MILLI)
-        return err_set(e, -EINVAL,
-                       "gpu_percent: %" PRIu32 " thousandths are not allowed; 1 to 1000 are",
+        return err_set(e, -EINVAL, "gpu_percent: %" PRIu32 " thousandths are not allowed; 1 to 1000 are",
                        r->share_milli);
     if (r->share_mem_mib > 0 && r->share_milli == 0)
         return err_set(e, -EINVAL,
-                       "gpu_mem: %" PRIu32
-                       " MiB without gpu_percent is not a share; give gpu_percent "
+                       "gpu_mem: %" PRIu32 " MiB without gpu_percent is not a share; give gpu_percent "
                        "(0.1 to 100) too",
                        r->share_mem_mib);
     if (r->cpu_milli > CPU_MILLI_MAX)
         return err_set(e, -EINVAL, "cpus: %" PRIu32 ".%03" PRIu32 " are not allowed; 0 to 4096 are",
                        r->cpu_milli / 1000, r->cpu_milli % 1000);
     if (r->mem_mib > MEM_MIB_MAX)
-        return err_set(e, -EINVAL, "mem: %" PRIu64 " MiB are not allowed; at most 1 PiB is",
-                       r->mem_mib);
+        return err_set(e, -EINVAL, "mem: %" PRIu64 " MiB are not allowed; at most 1 PiB is", r->mem_mib);
     if (!models_ok(r->gpu_model))
-        return err_set(
-            e, -EINVAL,
-            "gpu_model: \"%.63s\" is not a list of models; allowed: names of letters, digits "
-            "and - _ . + / joined by |, e.g. \"A100-80GB|H100\"",
-            utf8_valid(r->gpu_model, strnlen(r->gpu_model, GPU_MODEL_SIZE)) ? r->gpu_model
-                                                                            : "(not UTF-8)");
-    if (r->gpu_model[0] != '\0' && r->gpus == 0 && r->share_milli == 0)
         return err_set(e, -EINVAL,
-                       "gpu_model: \"%s\" without a card; give gpus, or gpu_mem and gpu_percent",
+                       "gpu_model: \"%.63s\" is not a list of models; allowed: names of letters, digits "
+                       "and - _ . + / joined by |, e.g. \"A100-80GB|H100\"",
+                       utf8_valid(r->gpu_model, strnlen(r->gpu_model, GPU_MODEL_SIZE)) ? r->gpu_model : "(not UTF-8)");
+    if (r->gpu_model[0] != '\0' && r->gpus == 0 && r->share_milli == 0)
+        return err_set(e, -EINVAL, "gpu_model: \"%s\" without a card; give gpus, or gpu_mem and gpu_percent",
                        r->gpu_model);
     return 0;
 }
@@ -236,11 +225,10 @@ static int check_request(const struct request *r, struct err *e)
 static int check_ranges(const struct job_spec *s, struct err *e)
 {
     if (s->workers < 1 || s->workers > WORKERS_MAX)
-        return err_set(e, -EINVAL, "workers: %" PRIu32 " is not allowed; 1 to %d are", s->workers,
-                       WORKERS_MAX);
+        return err_set(e, -EINVAL, "workers: %" PRIu32 " is not allowed; 1 to %d are", s->workers, WORKERS_MAX);
     if (s->priority < PRIORITY_MIN || s->priority > PRIORITY_MAX)
-        return err_set(e, -EINVAL, "priority: %" PRId32 " is not allowed; %d to %d are",
-                       s->priority, PRIORITY_MIN, PRIORITY_MAX);
+        return err_set(e, -EINVAL, "priority: %" PRId32 " is not allowed; %d to %d are", s->priority, PRIORITY_MIN,
+                       PRIORITY_MAX);
     if ((unsigned)s->require >= LEVEL_COUNT || (unsigned)s->prefer >= LEVEL_COUNT)
         return err_set(e, -EINVAL, "%s: unknown level; allowed: any, nvlink, machine, rack",
                        (unsigned)s->require >= LEVEL_COUNT ? "require" : "prefer");
@@ -254,8 +242,8 @@ static int check_ranges(const struct job_spec *s, struct err *e)
                  {"sim_duration", s->sim_duration_ms, TIME_MAX_MS, "100 years"}};
     for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
         if (times[i].value < 0 || times[i].value > times[i].max)
-            return err_set(e, -EINVAL, "%s: %" PRId64 " ms is not allowed; 0 to %s is",
-                           times[i].field, times[i].value, times[i].allowed);
+            return err_set(e, -EINVAL, "%s: %" PRId64 " ms is not allowed; 0 to %s is", times[i].field, times[i].value,
+                           times[i].allowed);
     return 0;
 }
 
@@ -268,23 +256,20 @@ static int check_words(const char *field, char *const *words, struct err *e)
         size_t len = strlen(words[count]);
         total += len + 1;
         if (len >= JOB_WORD_BYTES_MAX)
-            return err_set(e, -EINVAL, "%s: entry %zu has %zu bytes; less than %zu are allowed",
-                           field, count + 1, len, JOB_WORD_BYTES_MAX);
+            return err_set(e, -EINVAL, "%s: entry %zu has %zu bytes; less than %zu are allowed", field, count + 1, len,
+                           JOB_WORD_BYTES_MAX);
         if (count >= JOB_WORDS_MAX)
-            return err_set(e, -EINVAL, "%s: more than %d entries; no more are allowed", field,
-                           JOB_WORDS_MAX);
+            return err_set(e, -EINVAL, "%s: more than %d entries; no more are allowed", field, JOB_WORDS_MAX);
     }
     if (total > JOB_BYTES_MAX)
-        return err_set(e, -EINVAL, "%s: %zu bytes together; at most %zu are allowed", field, total,
-                       JOB_BYTES_MAX);
+        return err_set(e, -EINVAL, "%s: %zu bytes together; at most %zu are allowed", field, total, JOB_BYTES_MAX);
     return 0;
 }
 
 static int check_command(const struct job_spec *s, struct err *e)
 {
     if (s->argv == NULL || s->argv[0] == NULL || s->argv[0][0] == '\0')
-        return err_set(e, -EINVAL,
-                       "command: is empty; give a program and its arguments, or a script");
+        return err_set(e, -EINVAL, "command: is empty; give a program and its arguments, or a script");
     int rc = check_words("command", s->argv, e);
     if (rc < 0)
         return rc;
@@ -294,22 +279,19 @@ static int check_command(const struct job_spec *s, struct err *e)
     for (char **v = s->env; v != NULL && *v != NULL; v++) {
         const char *equals = strchr(*v, '=');
         if (equals == NULL || equals == *v)
-            return err_set(e, -EINVAL, "env: \"%.60s\" is not a variable; NAME=value is allowed",
-                           *v);
+            return err_set(e, -EINVAL, "env: \"%.60s\" is not a variable; NAME=value is allowed", *v);
     }
     if (s->cwd != NULL && (s->cwd[0] != '/' || strlen(s->cwd) >= 4096))
-        return err_set(
-            e, -EINVAL,
-            "cwd: \"%.120s\" is not allowed; an absolute path of less than 4096 bytes is", s->cwd);
+        return err_set(e, -EINVAL, "cwd: \"%.120s\" is not allowed; an absolute path of less than 4096 bytes is",
+                       s->cwd);
     if (s->script != NULL) {
         size_t len = strlen(s->script);
         if (len == 0 || len > SCRIPT_BYTES_MAX)
-            return err_set(e, -EINVAL, "script: has %zu bytes; 1 to %zu are allowed", len,
-                           SCRIPT_BYTES_MAX);
+            return err_set(e, -EINVAL, "script: has %zu bytes; 1 to %zu are allowed", len, SCRIPT_BYTES_MAX);
     }
     if (s->key != NULL && (s->key[0] == '\0' || strlen(s->key) > KEY_BYTES_MAX))
-        return err_set(e, -EINVAL, "Idempotency-Key: has %zu bytes; 1 to %d are allowed",
-                       strlen(s->key), KEY_BYTES_MAX);
+        return err_set(e, -EINVAL, "Idempotency-Key: has %zu bytes; 1 to %d are allowed", strlen(s->key),
+                       KEY_BYTES_MAX);
     return 0;
 }
 

@@ -37,8 +37,7 @@ static int add_words(const char *key, const json_t *v, char ***words, size_t *ha
         return err_set(e, -EINVAL, "%s: a list of words is allowed, not %s", key, value_kind(v));
     size_t more = json_array_size(v);
     if (more > JOB_WORDS_MAX)
-        return err_set(e, -EINVAL, "%s: %zu words; at most %d are allowed", key, more,
-                       JOB_WORDS_MAX);
+        return err_set(e, -EINVAL, "%s: %zu words; at most %d are allowed", key, more, JOB_WORDS_MAX);
     char **grown = mem_alloc(*have + more + 1, sizeof *grown);
     if (grown == NULL)
         return err_set(e, -ENOMEM, "out of memory");
@@ -53,8 +52,8 @@ static int add_words(const char *key, const json_t *v, char ***words, size_t *ha
         if (text_ok(item))
             text = json_string_value(item);
         else if (value_text(item, "a word", number, NULL) < 0)
-            return err_set(e, -EINVAL, "%s: entry %zu is %s; text without NUL is allowed", key,
-                           i + 1, value_kind(item));
+            return err_set(e, -EINVAL, "%s: entry %zu is %s; text without NUL is allowed", key, i + 1,
+                           value_kind(item));
         grown[*have] = mem_strdup(text);
         if (grown[*have] == NULL)
             return err_set(e, -ENOMEM, "out of memory");
@@ -89,11 +88,9 @@ static int set_command(const json_t *v, struct job_spec *s, struct err *e)
 static int set_env(const json_t *v, struct job_spec *s, struct err *e)
 {
     if (!json_is_object(v))
-        return err_set(e, -EINVAL, "env: a mapping of names to values is allowed, not %s",
-                       value_kind(v));
+        return err_set(e, -EINVAL, "env: a mapping of names to values is allowed, not %s", value_kind(v));
     if (json_object_size(v) > JOB_WORDS_MAX)
-        return err_set(e, -EINVAL, "env: %zu variables; at most %d are allowed",
-                       json_object_size(v), JOB_WORDS_MAX);
+        return err_set(e, -EINVAL, "env: %zu variables; at most %d are allowed", json_object_size(v), JOB_WORDS_MAX);
     s->env = mem_alloc(json_object_size(v) + 1, sizeof *s->env);
     if (s->env == NULL)
         return err_set(e, -ENOMEM, "out of memory");
@@ -109,11 +106,9 @@ static int set_env(const json_t *v, struct job_spec *s, struct err *e)
         else if (json_is_boolean(value))
             text = json_is_true(value) ? "true" : "false";
         else if (value_text(value, "text", number, NULL) < 0)
-            return err_set(e, -EINVAL, "env: \"%.60s\" is %s; text without NUL is allowed", name,
-                           value_kind(value));
+            return err_set(e, -EINVAL, "env: \"%.60s\" is %s; text without NUL is allowed", name, value_kind(value));
         if (name[0] == '\0' || strchr(name, '=') != NULL)
-            return err_set(e, -EINVAL, "env: \"%.60s\" is not a name; text without = is allowed",
-                           name);
+            return err_set(e, -EINVAL, "env: \"%.60s\" is not a name; text without = is allowed", name);
         struct strbuf b = {0};
         strbuf_printf(&b, "%s=%s", name, text);
         s->env[have] = strbuf_take(&b);
@@ -171,8 +166,7 @@ static int set_script(const json_t *v, struct job_spec *s, struct err *e)
 {
     if (!json_is_string(v))
         return err_set(e, -EINVAL, "script: text is allowed, not %s", value_kind(v));
-    int rc =
-        script_parse(json_string_value(v), json_string_length(v), on_script_option, s, NULL, e);
+    int rc = script_parse(json_string_value(v), json_string_length(v), on_script_option, s, NULL, e);
     if (rc < 0)
         return err_prefix(e, "script: ");
     s->script = mem_strdup(json_string_value(v));
@@ -197,8 +191,7 @@ static int set_all(const json_t *v, struct job_spec *s, struct err *e)
             rc = set_id(value, key, &s->uid, e);
         else if (strcmp(key, "gid") == 0)
             rc = set_id(value, key, &s->gid, e);
-        else if (strcmp(key, "command") != 0 && strcmp(key, "script") != 0 &&
-                 strcmp(key, "args") != 0)
+        else if (strcmp(key, "command") != 0 && strcmp(key, "script") != 0 && strcmp(key, "args") != 0)
             rc = set_option(key, value, s, e);
     }
     return rc < 0 ? rc : set_command(v, s, e);
@@ -220,8 +213,7 @@ void job_name_from(const char *program, char ret[NAME_SIZE])
 int job_spec_from_json(const json_t *v, struct job_spec *ret, struct err *e)
 {
     if (!json_is_object(v))
-        return err_set(e, -EINVAL, "a job is a mapping of keys, not %s",
-                       v != NULL ? value_kind(v) : "nothing");
+        return err_set(e, -EINVAL, "a job is a mapping of keys, not %s", v != NULL ? value_kind(v) : "nothing");
     struct job_spec s;
     job_spec_init(&s);
     int rc = set_all(v, &s, e);

@@ -70,16 +70,14 @@ static int set_u32(uint32_t *at, const char *value, int64_t low, int64_t high, s
     return rc;
 }
 
-static int set_duration(int64_t *at, const char *value, int64_t most, const char *most_text,
-                        struct err *e)
+static int set_duration(int64_t *at, const char *value, int64_t most, const char *most_text, struct err *e)
 {
     int64_t ms;
     int rc = units_parse_duration_ms(value, &ms, e);
     if (rc < 0)
         return rc;
     if (ms > most)
-        return err_set(e, -ERANGE, "\"%.60s\" is too long; at most %s is allowed", value,
-                       most_text);
+        return err_set(e, -ERANGE, "\"%.60s\" is too long; at most %s is allowed", value, most_text);
     *at = ms;
     return 0;
 }
@@ -87,11 +85,10 @@ static int set_duration(int64_t *at, const char *value, int64_t most, const char
 static int set_name(char at[NAME_SIZE], const char *value, struct err *e)
 {
     if (!name_ok(value))
-        return err_set(
-            e, -EINVAL,
-            "\"%.63s\" is not a name; 1 to 63 bytes of letters, digits and . _ - @ (or UTF-8) "
-            "are allowed",
-            value);
+        return err_set(e, -EINVAL,
+                       "\"%.63s\" is not a name; 1 to 63 bytes of letters, digits and . _ - @ (or UTF-8) "
+                       "are allowed",
+                       value);
     memcpy(at, value, strlen(value) + 1);
     return 0;
 }
@@ -99,9 +96,8 @@ static int set_name(char at[NAME_SIZE], const char *value, struct err *e)
 static int set_job_name(struct job_spec *s, const char *value, struct err *e)
 {
     if (!job_name_ok(value))
-        return err_set(
-            e, -EINVAL,
-            "\"%.63s\" is not a name; 1 to 63 bytes without control characters are allowed", value);
+        return err_set(e, -EINVAL, "\"%.63s\" is not a name; 1 to 63 bytes without control characters are allowed",
+                       value);
     memcpy(s->name, value, strlen(value) + 1);
     return 0;
 }
@@ -141,19 +137,16 @@ static int set_percent(struct job_spec *s, const char *value, struct err *e)
 
 static int set_model(struct job_spec *s, const char *value, struct err *e)
 {
-    struct job_spec trial = {
-        .name = "x", .workers = 1, .argv = (char *[]){"x", NULL}, .req.gpus = 1};
+    struct job_spec trial = {.name = "x", .workers = 1, .argv = (char *[]){"x", NULL}, .req.gpus = 1};
     size_t len = strlen(value);
     if (len == 0 || len >= GPU_MODEL_SIZE)
-        return err_set(e, -EINVAL, "a model of %zu bytes is not allowed; 1 to %d are", len,
-                       GPU_MODEL_SIZE - 1);
+        return err_set(e, -EINVAL, "a model of %zu bytes is not allowed; 1 to %d are", len, GPU_MODEL_SIZE - 1);
     memcpy(trial.req.gpu_model, value, len + 1);
     if (job_spec_check(&trial, NULL) < 0)
-        return err_set(
-            e, -EINVAL,
-            "\"%.63s\" is not a list of models; letters, digits and - _ . + / joined by | are "
-            "allowed, e.g. \"A100-80GB|H100\"",
-            value);
+        return err_set(e, -EINVAL,
+                       "\"%.63s\" is not a list of models; letters, digits and - _ . + / joined by | are "
+                       "allowed, e.g. \"A100-80GB|H100\"",
+                       value);
     memcpy(s->req.gpu_model, value, len + 1);
     return 0;
 }
@@ -162,11 +155,10 @@ static int set_workers(struct job_spec *s, const char *value, struct err *e)
 {
     const char *dots = strstr(value, "..");
     if (dots != NULL && dots > value && dots[2] != '\0')
-        return err_set(
-            e, -EOPNOTSUPP,
-            "\"%.30s\" is a range, and jobs that grow and shrink are not built yet; give one "
-            "number from 1 to %d",
-            value, WORKERS_MAX);
+        return err_set(e, -EOPNOTSUPP,
+                       "\"%.30s\" is a range, and jobs that grow and shrink are not built yet; give one "
+                       "number from 1 to %d",
+                       value, WORKERS_MAX);
     return set_u32(&s->workers, value, 1, WORKERS_MAX, e);
 }
 
@@ -203,18 +195,14 @@ static int set_priority(struct job_spec *s, const char *value, struct err *e)
 static int set_level(enum level *at, const char *value, struct err *e)
 {
     if (level_parse(value, at) < 0)
-        return err_set(e, -EINVAL,
-                       "\"%.60s\" is not a level; any, nvlink, machine and rack are allowed",
-                       value);
+        return err_set(e, -EINVAL, "\"%.60s\" is not a level; any, nvlink, machine and rack are allowed", value);
     return 0;
 }
 
 static int set_strategy(struct job_spec *s, const char *value, struct err *e)
 {
     if (!strategy_name_ok(value))
-        return err_set(e, -EINVAL,
-                       "\"%.60s\" is not a strategy; remuda, binpack and spread are allowed",
-                       value);
+        return err_set(e, -EINVAL, "\"%.60s\" is not a strategy; remuda, binpack and spread are allowed", value);
     memcpy(s->strategy, value, strlen(value) + 1);
     return 0;
 }
@@ -247,11 +235,10 @@ int job_option_set(struct job_spec *s, enum job_option_id id, const char *value,
     case JOB_OPT_GPU_PERCENT:
         return set_percent(s, value, e);
     case JOB_OPT_MIG:
-        return err_set(
-            e, -EOPNOTSUPP,
-            "\"%.30s\" can not be given: MIG slices are not built yet; ask for a share with "
-            "gpu-mem and gpu-percent, or for whole cards with gpus",
-            value);
+        return err_set(e, -EOPNOTSUPP,
+                       "\"%.30s\" can not be given: MIG slices are not built yet; ask for a share with "
+                       "gpu-mem and gpu-percent, or for whole cards with gpus",
+                       value);
     case JOB_OPT_GPU_MODEL:
         return set_model(s, value, e);
     case JOB_OPT_WORKERS:

@@ -52,8 +52,7 @@ static bool quoted(struct splitter *s, char mark_char)
             s->at++;
             return true;
         }
-        if (c == '\\' && mark_char == '"' && s->at + 1 < s->end &&
-            strchr("\"\\$`", s->at[1]) != NULL)
+        if (c == '\\' && mark_char == '"' && s->at + 1 < s->end && strchr("\"\\$`", s->at[1]) != NULL)
             c = *++s->at;
         strbuf_putc(&s->word, c);
     }
@@ -76,10 +75,9 @@ static int split(struct splitter *s, struct err *e)
                     return err_set(e, -EINVAL, "a quotation mark %c is never closed", c);
             } else if (c == '\\') {
                 if (s->at == s->end)
-                    return err_set(
-                        e, -EINVAL,
-                        "a backslash at the end of the line is not allowed; begin another "
-                        "#REMUDA line");
+                    return err_set(e, -EINVAL,
+                                   "a backslash at the end of the line is not allowed; begin another "
+                                   "#REMUDA line");
                 strbuf_putc(&s->word, *s->at++);
             } else {
                 strbuf_putc(&s->word, c);
@@ -92,9 +90,7 @@ static int split(struct splitter *s, struct err *e)
 int script_words(const char *line, size_t len, char ***ret, struct err *e)
 {
     struct splitter s = {.at = line, .end = line + len};
-    int rc = mem_grow(&s.words, &s.cap, 1, sizeof *s.words) < 0
-                 ? err_set(e, -ENOMEM, "out of memory")
-                 : split(&s, e);
+    int rc = mem_grow(&s.words, &s.cap, 1, sizeof *s.words) < 0 ? err_set(e, -ENOMEM, "out of memory") : split(&s, e);
     strbuf_done(&s.word);
     if (rc < 0) {
         script_words_free(s.words);
@@ -109,8 +105,7 @@ static int one_option(char **words, size_t *at, script_option_cb *cb, void *arg,
 {
     char *word = words[(*at)++];
     if (strncmp(word, "--", 2) != 0 || word[2] == '\0')
-        return err_set(e, -EINVAL,
-                       "\"%.60s\" is not an option; only --OPTION VALUE is allowed here", word);
+        return err_set(e, -EINVAL, "\"%.60s\" is not an option; only --OPTION VALUE is allowed here", word);
     char *equals = strchr(word, '=');
     if (equals != NULL)
         *equals = '\0';
@@ -129,8 +124,7 @@ static int one_option(char **words, size_t *at, script_option_cb *cb, void *arg,
     return rc < 0 ? err_prefix(e, "--%s: ", o->name) : 0;
 }
 
-static int option_line(const char *text, size_t len, size_t line, script_option_cb *cb, void *arg,
-                       struct err *e)
+static int option_line(const char *text, size_t len, size_t line, script_option_cb *cb, void *arg, struct err *e)
 {
     char **words = NULL;
     int rc = script_words(text, len, &words, e);
@@ -165,34 +159,29 @@ static int check_text(const char *text, size_t len, struct err *e)
     if (blank == len)
         return err_set(e, -EINVAL, "the script is empty; at least one command is needed");
     if (len > SCRIPT_BYTES_MAX)
-        return err_set(e, -EINVAL, "the script has %zu bytes; at most %zu are allowed", len,
-                       SCRIPT_BYTES_MAX);
+        return err_set(e, -EINVAL, "the script has %zu bytes; at most %zu are allowed", len, SCRIPT_BYTES_MAX);
     const char *nul = memchr(text, '\0', len);
     if (nul != NULL)
-        return err_set(e, -EINVAL,
-                       "line %zu: a NUL byte is not allowed; a script is text, is this a program?",
+        return err_set(e, -EINVAL, "line %zu: a NUL byte is not allowed; a script is text, is this a program?",
                        line_of(text, nul));
     const char *newline = memchr(text, '\n', len);
     if (newline != NULL && newline > text && newline[-1] == '\r' && strncmp(text, "#!", 2) == 0)
-        return err_set(
-            e, -EINVAL,
-            "line 1: ends in CR LF, so its interpreter would not be found; save with LF line ends "
-            "(sed -i 's/\\r$//' FILE)");
+        return err_set(e, -EINVAL,
+                       "line 1: ends in CR LF, so its interpreter would not be found; save with LF line ends "
+                       "(sed -i 's/\\r$//' FILE)");
     if (utf8_valid(text, len))
         return 0;
     for (const char *at = text; at < text + len;) {
         const char *end = memchr(at, '\n', (size_t)(text + len - at));
         size_t n = end != NULL ? (size_t)(end - at) : (size_t)(text + len - at);
         if (!utf8_valid(at, n))
-            return err_set(e, -EINVAL, "line %zu: is not UTF-8; save the script as UTF-8",
-                           line_of(text, at));
+            return err_set(e, -EINVAL, "line %zu: is not UTF-8; save the script as UTF-8", line_of(text, at));
         at += n + 1;
     }
     return err_set(e, -EINVAL, "the script is not UTF-8; save it as UTF-8");
 }
 
-int script_parse(const char *text, size_t len, script_option_cb *cb, void *arg,
-                 size_t *ret_late_line, struct err *e)
+int script_parse(const char *text, size_t len, script_option_cb *cb, void *arg, size_t *ret_late_line, struct err *e)
 {
     int rc = check_text(text, len, e);
     if (rc < 0)

@@ -12,8 +12,9 @@
  * "..." only before " \ $ and `). Nothing is expanded. A long option may stand as `--gpus 2` or `--gpus=2`; nothing but
  * long options may stand there.
  *
- * The text must be UTF-8 without NUL, at most SCRIPT_BYTES_MAX, and a first line "#!..." must not end in CR LF: the kernel would
- * look for an interpreter whose name ends in CR. CR LF elsewhere is left to the interpreter; `#REMUDA` lines may have it.
+ * The text must be UTF-8 without NUL, at most SCRIPT_BYTES_MAX, and a first line "#!..." must not end in CR LF: the
+ * kernel would look for an interpreter whose name ends in CR. CR LF elsewhere is left to the interpreter; `#REMUDA`
+ * lines may have it.
  */
 #ifndef REMUDA_CONFIG_SCRIPT_H
 #define REMUDA_CONFIG_SCRIPT_H
@@ -31,11 +32,10 @@
 typedef int script_option_cb(void *arg, const struct job_option *o, const char *value, struct err *e);
 
 /*
- * Checks the text and hands out its options. *ret_late_line, when not NULL, is the line of the first `#REMUDA` line that
- * stands after the head and therefore means nothing (worth a warning), else 0. 0, -EINVAL or what `cb` returned.
+ * Checks the text and hands out its options. *ret_late_line, when not NULL, is the line of the first `#REMUDA` line
+ * that stands after the head and therefore means nothing (worth a warning), else 0. 0, -EINVAL or what `cb` returned.
  */
-int script_parse(const char *text, size_t len, script_option_cb *cb, void *arg, size_t *ret_late_line,
-                 struct err *e);
+int script_parse(const char *text, size_t len, script_option_cb *cb, void *arg, size_t *ret_late_line, struct err *e);
 
 /*
  * Splits one line into words as said above. The array (NULL-terminated) and its words are owned by the caller

@@ -11,14 +11,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NAME_SIZE        64 /* names of jobs, tenants, users, queues, nodes: 1..63 bytes */
-#define GPU_MODEL_SIZE   64 /* "A100-80GB", alternatives joined by '|' */
-#define WORKERS_MAX      4096
+#define NAME_SIZE           64 /* names of jobs, tenants, users, queues, nodes: 1..63 bytes */
+#define GPU_MODEL_SIZE      64 /* "A100-80GB", alternatives joined by '|' */
+#define WORKERS_MAX         4096
 #define GPUS_PER_WORKER_MAX 16
-#define GPU_MILLI        1000 /* one whole card */
-#define PRIORITY_MIN     (-1000)
-#define PRIORITY_MAX     1000
-#define NO_CAP           UINT64_MAX
+#define GPU_MILLI           1000 /* one whole card */
+#define PRIORITY_MIN        (-1000)
+#define PRIORITY_MAX        1000
+#define NO_CAP              UINT64_MAX
 
 /* How near the cards of a job must be to each other, nearest first. */
 enum level {
@@ -31,11 +31,11 @@ enum level {
 
 /* What one worker of a job asks for: whole cards, or a share of one card, or neither; CPU and host memory. */
 struct request {
-    uint32_t gpus;           /* whole cards, 0..GPUS_PER_WORKER_MAX; 0 when a share is asked for */
-    uint32_t share_milli;    /* compute of one card in thousandths, 1..1000; 0: no share */
-    uint32_t share_mem_mib;  /* memory of the share in MiB; 0: none asked */
-    uint32_t cpu_milli;      /* thousandths of a CPU */
-    uint64_t mem_mib;        /* host memory in MiB; 0: no limit and nothing accounted */
+    uint32_t gpus;                  /* whole cards, 0..GPUS_PER_WORKER_MAX; 0 when a share is asked for */
+    uint32_t share_milli;           /* compute of one card in thousandths, 1..1000; 0: no share */
+    uint32_t share_mem_mib;         /* memory of the share in MiB; 0: none asked */
+    uint32_t cpu_milli;             /* thousandths of a CPU */
+    uint64_t mem_mib;               /* host memory in MiB; 0: no limit and nothing accounted */
     char gpu_model[GPU_MODEL_SIZE]; /* "" for any */
 };
 
@@ -46,7 +46,7 @@ struct job_spec {
     char tenant[NAME_SIZE]; /* "" : the user's tenant by configuration, else "default" */
     char queue[NAME_SIZE];  /* "" : the configuration's default queue */
     char strategy[16];      /* "" : the configuration's default */
-    uint32_t uid; /* JOB_ID_NONE: not given */
+    uint32_t uid;           /* JOB_ID_NONE: not given */
     uint32_t gid;
     struct request req;
     uint32_t workers; /* 1..WORKERS_MAX */
@@ -62,10 +62,10 @@ struct job_spec {
      * when the text does not begin with "#!".
      */
     char **argv;
-    char **env;              /* NULL-terminated "NAME=value" */
-    char *cwd;               /* absolute */
-    char *script;            /* text of a submitted script, or NULL */
-    char *key;               /* idempotency key, or NULL */
+    char **env;   /* NULL-terminated "NAME=value" */
+    char *cwd;    /* absolute */
+    char *script; /* text of a submitted script, or NULL */
+    char *key;    /* idempotency key, or NULL */
 };
 
 /* Limits on what one job may bring along, held by job_spec_check(). */
@@ -74,7 +74,7 @@ struct job_spec {
 #define TIME_MAX_MS        ((int64_t)100 * 366 * 86400 * 1000)
 #define GRACE_MAX_MS       ((int64_t)86400 * 1000)
 #define SCRIPT_BYTES_MAX   ((size_t)4 << 20)
-#define JOB_WORDS_MAX      65536                /* words of a command, and variables of an environment */
+#define JOB_WORDS_MAX      65536               /* words of a command, and variables of an environment */
 #define JOB_WORD_BYTES_MAX ((size_t)128 << 10) /* one of them: what Linux takes */
 #define JOB_BYTES_MAX      ((size_t)1 << 20)   /* all words of a command, or all variables, together */
 #define KEY_BYTES_MAX      255
@@ -82,8 +82,8 @@ struct job_spec {
 
 /* A specification with every default: one worker, no wish, no limit, no user or group. Owns nothing yet. */
 void job_spec_init(struct job_spec *s);
-void job_spec_done(struct job_spec *s);                                /* releases what it owns */
-int job_spec_copy(struct job_spec *dst, const struct job_spec *src);   /* deep copy; 0 or -ENOMEM */
+void job_spec_done(struct job_spec *s);                              /* releases what it owns */
+int job_spec_copy(struct job_spec *dst, const struct job_spec *src); /* deep copy; 0 or -ENOMEM */
 /*
  * Everything that can be said about a specification without a cluster and a configuration: names, ranges, what
  * excludes what, sizes, UTF-8. Every door (command line, job file, API, recovery) calls it. `user`, `tenant`,
@@ -128,9 +128,9 @@ struct config_user {
 struct config_queue {
     char name[NAME_SIZE];
     struct caps caps;
-    int32_t priority;         /* added to the priority of its jobs */
-    int64_t default_time_ms;  /* time limit of a job that brings none; 0: none */
-    int64_t max_time_ms;      /* 0: none */
+    int32_t priority;        /* added to the priority of its jobs */
+    int64_t default_time_ms; /* time limit of a job that brings none; 0: none */
+    int64_t max_time_ms;     /* 0: none */
 };
 
 /* One rack and the nodes in it; a node that no rack names is in rack "default". */

@@ -47,8 +47,7 @@ struct builder {
 
 static int at_mark(struct builder *b, yaml_mark_t m, int code, const char *text, const char *what)
 {
-    return err_set(b->err, code, "%.90s:%zu:%zu: %s%.80s", b->doc->name, m.line + 1, m.column + 1,
-                   text, what);
+    return err_set(b->err, code, "%.90s:%zu:%zu: %s%.80s", b->doc->name, m.line + 1, m.column + 1, text, what);
 }
 
 static int bad(struct builder *b, yaml_mark_t m, const char *text)
@@ -56,16 +55,13 @@ static int bad(struct builder *b, yaml_mark_t m, const char *text)
     return at_mark(b, m, -EINVAL, text, "");
 }
 
-static int add_place(struct builder *b, const json_t *container, const char *key, size_t index,
-                     yaml_mark_t m)
+static int add_place(struct builder *b, const json_t *container, const char *key, size_t index, yaml_mark_t m)
 {
     struct yaml_doc *d = b->doc;
     if (mem_grow(&d->places, &d->places_cap, d->places_len + 1, sizeof *d->places) < 0)
         return err_set(b->err, -ENOMEM, "%.90s: out of memory", d->name);
-    struct yaml_place place = {.container = container,
-                               .index = index,
-                               .line = (uint32_t)m.line + 1,
-                               .column = (uint32_t)m.column + 1};
+    struct yaml_place place = {
+        .container = container, .index = index, .line = (uint32_t)m.line + 1, .column = (uint32_t)m.column + 1};
     if (key != NULL) {
         place.key = mem_strdup(key);
         if (place.key == NULL)
@@ -164,8 +160,7 @@ static int on_scalar(struct builder *b, const yaml_event_t *ev)
 
 static int on_open(struct builder *b, const yaml_event_t *ev, bool mapping)
 {
-    const yaml_char_t *anchor =
-        mapping ? ev->data.mapping_start.anchor : ev->data.sequence_start.anchor;
+    const yaml_char_t *anchor = mapping ? ev->data.mapping_start.anchor : ev->data.sequence_start.anchor;
     const yaml_char_t *tag = mapping ? ev->data.mapping_start.tag : ev->data.sequence_start.tag;
     if (anchor != NULL)
         return bad(b, ev->start_mark, "anchors are not allowed; write the value out");
@@ -173,8 +168,7 @@ static int on_open(struct builder *b, const yaml_event_t *ev, bool mapping)
         return bad(b, ev->start_mark, "tags are not allowed; write a plain value");
     if (b->depth == YAML_DEPTH_MAX)
         return bad(b, ev->start_mark, "nested too deeply; 16 levels are allowed");
-    if (b->depth > 0 && json_is_object(b->stack[b->depth - 1].node) &&
-        b->stack[b->depth - 1].key == NULL)
+    if (b->depth > 0 && json_is_object(b->stack[b->depth - 1].node) && b->stack[b->depth - 1].key == NULL)
         return bad(b, ev->start_mark, "a key must be plain text, not a list or a mapping");
     json_t *node = mapping ? json_object() : json_array();
     int rc = attach(b, node, ev->start_mark);
@@ -234,8 +228,7 @@ static int run(struct builder *b, yaml_parser_t *parser)
 int yaml_parse(const char *text, size_t len, const char *name, struct yaml_doc *ret, struct err *e)
 {
     if (len > YAML_BYTES_MAX)
-        return err_set(e, -EINVAL, "%.90s: %zu bytes are too much; at most 8 MiB are allowed", name,
-                       len);
+        return err_set(e, -EINVAL, "%.90s: %zu bytes are too much; at most 8 MiB are allowed", name, len);
     if (!utf8_valid(text, len))
         return err_set(e, -EINVAL, "%.90s: is not UTF-8 text; save it as UTF-8", name);
     struct yaml_doc doc = {.name = mem_strdup(name)};
@@ -292,8 +285,7 @@ static int read_all(int fd, const char *path, size_t max, struct strbuf *b, stru
 
 int config_read_text(const char *path, size_t max, char **ret, size_t *ret_len, struct err *e)
 {
-    int fd =
-        strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    int fd = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0)
         return err_set(e, -errno, "%.120s: %s", path, strerror(errno));
     struct strbuf b = {0};
@@ -323,8 +315,8 @@ int yaml_load_file(const char *path, struct yaml_doc *ret, struct err *e)
     return rc < 0 ? rc : yaml_parse(text, len, path, ret, e);
 }
 
-static int err_at(const struct yaml_doc *d, struct err *e, const json_t *container, const char *key,
-                  size_t index, const char *fmt, va_list args)
+static int err_at(const struct yaml_doc *d, struct err *e, const json_t *container, const char *key, size_t index,
+                  const char *fmt, va_list args)
 {
     const struct yaml_place *found = NULL;
     for (size_t i = 0; i < d->places_len && found == NULL; i++) {
@@ -338,12 +330,11 @@ static int err_at(const struct yaml_doc *d, struct err *e, const json_t *contain
     (void)vsnprintf(text, sizeof text, fmt, args);
     if (found == NULL)
         return err_set(e, -EINVAL, "%.90s: %s", d->name, text);
-    return err_set(e, -EINVAL, "%.90s:%" PRIu32 ":%" PRIu32 ": %s", d->name, found->line,
-                   found->column, text);
+    return err_set(e, -EINVAL, "%.90s:%" PRIu32 ":%" PRIu32 ": %s", d->name, found->line, found->column, text);
 }
 
-int yaml_err_key(const struct yaml_doc *d, struct err *e, const json_t *container, const char *key,
-                 const char *fmt, ...)
+int yaml_err_key(const struct yaml_doc *d, struct err *e, const json_t *container, const char *key, const char *fmt,
+                 ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -352,8 +343,7 @@ int yaml_err_key(const struct yaml_doc *d, struct err *e, const json_t *containe
     return rc;
 }
 
-int yaml_err_item(const struct yaml_doc *d, struct err *e, const json_t *container, size_t index,
-                  const char *fmt, ...)
+int yaml_err_item(const struct yaml_doc *d, struct err *e, const json_t *container, size_t index, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);

@@ -44,10 +44,10 @@ void yaml_done(struct yaml_doc *d);
  * An error about a value: puts "NAME:LINE:COLUMN: " of the value under `key` (or at `index` when key is NULL) of
  * `container` before the formatted text. The place of the container itself is used when the key is not there.
  */
-int yaml_err_key(const struct yaml_doc *d, struct err *e, const json_t *container, const char *key,
-                 const char *fmt, ...) __attribute__((format(printf, 5, 6)));
-int yaml_err_item(const struct yaml_doc *d, struct err *e, const json_t *container, size_t index,
-                  const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+int yaml_err_key(const struct yaml_doc *d, struct err *e, const json_t *container, const char *key, const char *fmt,
+                 ...) __attribute__((format(printf, 5, 6)));
+int yaml_err_item(const struct yaml_doc *d, struct err *e, const json_t *container, size_t index, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
 
 /*
  * A whole file as owned, terminated memory (mem_free), at most `max` bytes, NUL bytes refused. Errors name the path.

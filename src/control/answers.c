@@ -184,9 +184,10 @@ static int parse_states(const char *text, uint32_t *ret, struct err *e)
                 found = s;
         }
         if (found < 0)
-            return err_set(e, -EINVAL,
-                           "state: \"%.*s\" is unknown; allowed: queued, starting, running, succeeded, failed, cancelled",
-                           (int)(len < 40 ? len : 40), text);
+            return err_set(
+                e, -EINVAL,
+                "state: \"%.*s\" is unknown; allowed: queued, starting, running, succeeded, failed, cancelled",
+                (int)(len < 40 ? len : 40), text);
         mask |= 1u << found;
         text += len + (text[len] == ',');
     }

@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define TAG_MUST 0x8000u
+#define TAG_MUST    0x8000u
 #define STRINGS_MAX 131072u /* words of a command or an environment */
 
 enum field_type {
@@ -44,19 +44,46 @@ struct field {
     const struct schema *sub;
 };
 
-#define INT_(tag, type, member) {tag, F_INT, offsetof(type, member), sizeof(((type *)0)->member), 0, 0, 0, NULL}
-#define INT_MAX_(tag, type, member, most) \
-    {tag, F_INT, offsetof(type, member), sizeof(((type *)0)->member), most, 0, 0, NULL}
-#define CHARS_(tag, type, member) {tag, F_CHARS, offsetof(type, member), sizeof(((type *)0)->member), 0, 0, 0, NULL}
-#define BYTES_(tag, type, member) {tag, F_BYTES, offsetof(type, member), sizeof(((type *)0)->member), 0, 0, 0, NULL}
-#define STR_(tag, type, member) {tag, F_STR, offsetof(type, member), 0, 0, 0, 0, NULL}
-#define STRV_(tag, type, member) {tag, F_STRV, offsetof(type, member), 0, STRINGS_MAX, 0, 0, NULL}
-#define SUB_(tag, type, member, schema) {tag, F_SUB, offsetof(type, member), 0, 0, 0, 0, &schema}
-#define PTR_(tag, type, member, schema) {tag, F_PTR, offsetof(type, member), 0, 0, 0, 0, &schema}
-#define ARRAY_(tag, type, member, len, most, schema) \
-    {tag, F_ARRAY, offsetof(type, member), 0, most, offsetof(type, len), sizeof(((type *)0)->len), &schema}
-#define ROWS_(tag, type, member, len, most, schema) \
-    {tag, F_ROWS, offsetof(type, member), 0, most, offsetof(type, len), sizeof(((type *)0)->len), &schema}
+#define INT_(tag, type, member)                                                        \
+    {                                                                                  \
+        tag, F_INT, offsetof(type, member), sizeof(((type *)0)->member), 0, 0, 0, NULL \
+    }
+#define INT_MAX_(tag, type, member, most)                                                 \
+    {                                                                                     \
+        tag, F_INT, offsetof(type, member), sizeof(((type *)0)->member), most, 0, 0, NULL \
+    }
+#define CHARS_(tag, type, member)                                                        \
+    {                                                                                    \
+        tag, F_CHARS, offsetof(type, member), sizeof(((type *)0)->member), 0, 0, 0, NULL \
+    }
+#define BYTES_(tag, type, member)                                                        \
+    {                                                                                    \
+        tag, F_BYTES, offsetof(type, member), sizeof(((type *)0)->member), 0, 0, 0, NULL \
+    }
+#define STR_(tag, type, member)                              \
+    {                                                        \
+        tag, F_STR, offsetof(type, member), 0, 0, 0, 0, NULL \
+    }
+#define STRV_(tag, type, member)                                        \
+    {                                                                   \
+        tag, F_STRV, offsetof(type, member), 0, STRINGS_MAX, 0, 0, NULL \
+    }
+#define SUB_(tag, type, member, schema)                         \
+    {                                                           \
+        tag, F_SUB, offsetof(type, member), 0, 0, 0, 0, &schema \
+    }
+#define PTR_(tag, type, member, schema)                         \
+    {                                                           \
+        tag, F_PTR, offsetof(type, member), 0, 0, 0, 0, &schema \
+    }
+#define ARRAY_(tag, type, member, len, most, schema)                                                          \
+    {                                                                                                         \
+        tag, F_ARRAY, offsetof(type, member), 0, most, offsetof(type, len), sizeof(((type *)0)->len), &schema \
+    }
+#define ROWS_(tag, type, member, len, most, schema)                                                          \
+    {                                                                                                        \
+        tag, F_ROWS, offsetof(type, member), 0, most, offsetof(type, len), sizeof(((type *)0)->len), &schema \
+    }
 #define SCHEMA(name, type) \
     static const struct schema name = {sizeof(type), sizeof(fields_##name) / sizeof(struct field), fields_##name}
 
@@ -115,10 +142,8 @@ static const struct field fields_user[] = {
 SCHEMA(user, struct config_user);
 
 static const struct field fields_queue[] = {
-    CHARS_(1, struct config_queue, name),
-    SUB_(2, struct config_queue, caps, caps),
-    INT_(3, struct config_queue, priority),
-    INT_(4, struct config_queue, default_time_ms),
+    CHARS_(1, struct config_queue, name),      SUB_(2, struct config_queue, caps, caps),
+    INT_(3, struct config_queue, priority),    INT_(4, struct config_queue, default_time_ms),
     INT_(5, struct config_queue, max_time_ms),
 };
 SCHEMA(queue, struct config_queue);
@@ -155,11 +180,8 @@ static const struct field fields_config[] = {
 SCHEMA(config, struct config);
 
 static const struct field fields_gpu[] = {
-    CHARS_(1, struct gpu_desc, uuid),
-    CHARS_(2, struct gpu_desc, model),
-    INT_(3, struct gpu_desc, mem_mib),
-    INT_(4, struct gpu_desc, island),
-    INT_MAX_(5, struct gpu_desc, healthy, 1),
+    CHARS_(1, struct gpu_desc, uuid), CHARS_(2, struct gpu_desc, model),        INT_(3, struct gpu_desc, mem_mib),
+    INT_(4, struct gpu_desc, island), INT_MAX_(5, struct gpu_desc, healthy, 1),
 };
 SCHEMA(gpu, struct gpu_desc);
 
@@ -174,12 +196,8 @@ static const struct field fields_node[] = {
 SCHEMA(node, struct node_desc);
 
 static const struct field fields_grant[] = {
-    INT_(1, struct grant, node),
-    INT_(2, struct grant, gpu_mask),
-    INT_MAX_(3, struct grant, milli, GPU_MILLI),
-    INT_(4, struct grant, gpu_mem_mib),
-    INT_(5, struct grant, cpu_milli),
-    INT_(6, struct grant, mem_mib),
+    INT_(1, struct grant, node),        INT_(2, struct grant, gpu_mask),  INT_MAX_(3, struct grant, milli, GPU_MILLI),
+    INT_(4, struct grant, gpu_mem_mib), INT_(5, struct grant, cpu_milli), INT_(6, struct grant, mem_mib),
 };
 SCHEMA(grant, struct grant);
 
@@ -525,7 +543,8 @@ static int check_kind(const struct record *r, struct err *e)
     ok = ok && (r->kind != REC_JOB_SUBMIT || (r->spec != NULL && r->spec->argv != NULL));
     ok = ok && (r->kind != REC_JOB_START || r->grants != NULL);
     if (!ok)
-        return err_set(e, -EINVAL, "record %llu of kind %d lacks its content", (unsigned long long)r->seq, (int)r->kind);
+        return err_set(e, -EINVAL, "record %llu of kind %d lacks its content", (unsigned long long)r->seq,
+                       (int)r->kind);
     return 0;
 }
 

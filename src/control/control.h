@@ -31,13 +31,13 @@ struct control;
 
 /* Facts about the daemon that appear in answers. Strings are borrowed for the life of the object. */
 struct control_options {
-    const char *engine;    /* "local" or "simulated" */
-    bool simulated;        /* cards are simulated */
-    const char *cards;     /* "NVML", "simulated (dgx-a100)": where cards come from */
+    const char *engine; /* "local" or "simulated" */
+    bool simulated;     /* cards are simulated */
+    const char *cards;  /* "NVML", "simulated (dgx-a100)": where cards come from */
     const char *version;
     int32_t pid;
     int64_t started_ms;
-    uint32_t owner_uid;    /* the daemon's user */
+    uint32_t owner_uid;          /* the daemon's user */
     const struct config *config; /* used until the log holds a REC_CONFIG; copied */
 };
 
@@ -74,16 +74,16 @@ bool control_is_reconciled(const struct control *c);
 
 /* --- inputs: each makes records; they count once saved. Outputs are untouched on failure. --- */
 /* Takes the content of *spec on success. `spec->key`, when set, makes a repeated call return the same id. */
-int control_submit(struct control *c, const struct caller *who, int64_t now_ms, struct job_spec *spec,
-                   uint64_t *ret_id, struct err *e);
+int control_submit(struct control *c, const struct caller *who, int64_t now_ms, struct job_spec *spec, uint64_t *ret_id,
+                   struct err *e);
 int control_cancel(struct control *c, const struct caller *who, int64_t now_ms, uint64_t id, struct err *e);
 int control_update(struct control *c, const struct caller *who, int64_t now_ms, uint64_t id,
                    const struct job_change *change, struct err *e);
 int control_drain(struct control *c, const struct caller *who, int64_t now_ms, const char *node, bool drain,
                   const char *why, struct err *e);
 /* Takes *cfg on success. `text` is kept as the source. */
-int control_configure(struct control *c, const struct caller *who, int64_t now_ms, struct config *cfg,
-                      const char *text, struct err *e);
+int control_configure(struct control *c, const struct caller *who, int64_t now_ms, struct config *cfg, const char *text,
+                      struct err *e);
 
 int control_engine_node(struct control *c, int64_t now_ms, const struct node_desc *desc, const char *topology,
                         bool simulated, struct err *e);
@@ -109,8 +109,8 @@ int control_step(struct control *c, int64_t now_ms);
 int64_t control_next_wake_ms(const struct control *c);
 
 /*
- * Runs the audit (core/audit.h) and remembers the result for control_write_status(). A violation is an EFFECT_ALERT too.
- * Returns 0, -EPROTO or -ENOMEM.
+ * Runs the audit (core/audit.h) and remembers the result for control_write_status(). A violation is an EFFECT_ALERT
+ * too. Returns 0, -EPROTO or -ENOMEM.
  */
 int control_audit(struct control *c);
 
@@ -131,12 +131,12 @@ struct effect {
     enum effect_kind kind;
     uint64_t job;
     uint32_t attempt;
-    const struct job_spec *spec;   /* EFFECT_LAUNCH; borrowed until the next input */
-    const struct grant *grants;    /* EFFECT_LAUNCH: by rank; borrowed likewise */
+    const struct job_spec *spec; /* EFFECT_LAUNCH; borrowed until the next input */
+    const struct grant *grants;  /* EFFECT_LAUNCH: by rank; borrowed likewise */
     uint32_t workers;
     int64_t grace_ms;
-    uint64_t seq;                  /* EFFECT_PUBLISH */
-    const char *text;              /* EFFECT_PUBLISH: one JSON object; EFFECT_ALERT; valid until the next call */
+    uint64_t seq;     /* EFFECT_PUBLISH */
+    const char *text; /* EFFECT_PUBLISH: one JSON object; EFFECT_ALERT; valid until the next call */
 };
 /* The next effect of what has been saved; false when there is none. */
 bool control_next_effect(struct control *c, struct effect *ret);

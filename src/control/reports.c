@@ -134,8 +134,7 @@ int control_engine_exited(struct control *c, int64_t now_ms, uint64_t job, uint3
     control_find_job(c, job)->seen = true;
     if (j->exited[exit->worker])
         return 0;
-    struct record rec = {
-        .kind = REC_WORKER_EXIT, .time_ms = now_ms, .job = job, .attempt = attempt, .exit = *exit};
+    struct record rec = {.kind = REC_WORKER_EXIT, .time_ms = now_ms, .job = job, .attempt = attempt, .exit = *exit};
     return control_record(c, &rec, NULL);
 }
 
@@ -185,7 +184,8 @@ static int settle_gone(struct control *c, int64_t now_ms, const struct job *j, e
             continue;
         struct worker_exit x = {.worker = i, .code = -1, .cause = cause};
         (void)snprintf(x.detail, sizeof x.detail, "%s", detail);
-        struct record rec = {.kind = REC_WORKER_EXIT, .time_ms = now_ms, .job = j->id, .attempt = j->attempt, .exit = x};
+        struct record rec = {
+            .kind = REC_WORKER_EXIT, .time_ms = now_ms, .job = j->id, .attempt = j->attempt, .exit = x};
         int r = control_record(c, &rec, NULL);
         if (r < 0)
             return r;

@@ -99,14 +99,15 @@ static int settle(const struct control *c, const struct caller *who, struct job_
         return err_set(e, -EACCES, "uid: only an administrator may submit for uid %u", spec->uid);
     bool processes = strcmp(c->options.engine, "simulated") != 0;
     if (processes && c->options.owner_uid != 0 && spec->uid != c->options.owner_uid)
-        return err_set(e, -EACCES,
-                       "uid: this daemon runs as uid %u and can't start jobs of uid %u; run the daemon as root for that",
-                       c->options.owner_uid, spec->uid);
+        return err_set(
+            e, -EACCES,
+            "uid: this daemon runs as uid %u and can't start jobs of uid %u; run the daemon as root for that",
+            c->options.owner_uid, spec->uid);
     return 0;
 }
 
-int control_submit(struct control *c, const struct caller *who, int64_t now_ms, struct job_spec *spec,
-                   uint64_t *ret_id, struct err *e)
+int control_submit(struct control *c, const struct caller *who, int64_t now_ms, struct job_spec *spec, uint64_t *ret_id,
+                   struct err *e)
 {
     if (spec->key != NULL) {
         const struct ctl_job *known = control_by_key(c, spec->uid, spec->key);
@@ -127,8 +128,7 @@ int control_submit(struct control *c, const struct caller *who, int64_t now_ms, 
     if (own == NULL)
         return -ENOMEM;
     *own = *spec;
-    struct record rec = {
-        .kind = REC_JOB_SUBMIT, .time_ms = now_ms, .job = core_last_job_id(c->core) + 1, .spec = own};
+    struct record rec = {.kind = REC_JOB_SUBMIT, .time_ms = now_ms, .job = core_last_job_id(c->core) + 1, .spec = own};
     uint64_t id = rec.job;
     *spec = (struct job_spec){0};
     r = control_record(c, &rec, e);
@@ -148,8 +148,7 @@ static int need_own(const struct control *c, const struct caller *who, uint64_t 
     if (!control_may(who, mine))
         return err_set(e, -EACCES, "job %llu belongs to %s", (unsigned long long)id, mine->spec.user);
     if (job_ended(j))
-        return err_set(e, -EALREADY, "job %llu has ended: it is %s", (unsigned long long)id,
-                       job_state_name(j->state));
+        return err_set(e, -EALREADY, "job %llu has ended: it is %s", (unsigned long long)id, job_state_name(j->state));
     *ret = j;
     return 0;
 }
@@ -173,7 +172,8 @@ int control_update(struct control *c, const struct caller *who, int64_t now_ms, 
     if (r < 0)
         return r;
     const struct config *cfg = core_config(c->core);
-    struct record rec = {.kind = REC_JOB_UPDATE, .time_ms = now_ms, .job = id, .attempt = j->attempt, .change = *change};
+    struct record rec = {
+        .kind = REC_JOB_UPDATE, .time_ms = now_ms, .job = id, .attempt = j->attempt, .change = *change};
     struct job_change *ch = &rec.change;
     if (ch->set_priority && (ch->priority < PRIORITY_MIN || ch->priority > PRIORITY_MAX))
         return err_set(e, -EINVAL, "priority: %d is out of range; allowed: %d..%d", ch->priority, PRIORITY_MIN,
@@ -225,8 +225,8 @@ int control_drain(struct control *c, const struct caller *who, int64_t now_ms, c
     return control_record(c, &rec, e);
 }
 
-int control_configure(struct control *c, const struct caller *who, int64_t now_ms, struct config *cfg,
-                      const char *text, struct err *e)
+int control_configure(struct control *c, const struct caller *who, int64_t now_ms, struct config *cfg, const char *text,
+                      struct err *e)
 {
     if (!who->admin)
         return err_set(e, -EACCES, "only an administrator may change the configuration");

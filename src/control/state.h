@@ -28,7 +28,7 @@ struct ctl_job {
     uint64_t id;
     struct job_spec spec; /* owned; environment and script are dropped when the job has ended */
     bool had_script;
-    bool seen; /* the engine reported the current attempt since the last reconcile began */
+    bool seen;            /* the engine reported the current attempt since the last reconcile began */
     struct grant *grants; /* of the last attempt, also after its end; owned */
     uint32_t grants_len;
     struct worker_exit *exits; /* of the last attempt; owned */

@@ -19,7 +19,7 @@ struct sums {
             uint32_t holders;
             uint32_t whole;
         } gpus[NODE_GPUS_MAX];
-    } *nodes;
+    } * nodes;
     struct account *tenants;
     struct account *users;
     struct account *members;
@@ -44,8 +44,7 @@ static int sums_init(struct sums *s, const struct core *c)
     s->users = mem_alloc(c->users.count, sizeof *s->users);
     s->members = mem_alloc(c->members.count, sizeof *s->members);
     s->queues = mem_alloc(c->queues.count, sizeof *s->queues);
-    if (s->nodes == NULL || s->tenants == NULL || s->users == NULL || s->members == NULL ||
-        s->queues == NULL)
+    if (s->nodes == NULL || s->tenants == NULL || s->users == NULL || s->members == NULL || s->queues == NULL)
         return -ENOMEM;
     return 0;
 }
@@ -162,8 +161,8 @@ static int check_gpu(const struct node *n, uint32_t i, const struct node_sum *t,
         return err_set(e, -EPROTO, "card %u of %s: %u holders are counted, there are %u", i, n->name, g->holders,
                        t->gpus[i].holders);
     if (g->whole != (t->gpus[i].whole > 0) || (g->whole && g->holders != 1))
-        return err_set(e, -EPROTO, "card %u of %s is held whole by %u and in all by %u", i, n->name,
-                       t->gpus[i].whole, t->gpus[i].holders);
+        return err_set(e, -EPROTO, "card %u of %s is held whole by %u and in all by %u", i, n->name, t->gpus[i].whole,
+                       t->gpus[i].holders);
     return 0;
 }
 

@@ -34,8 +34,7 @@ uint32_t cards_usable(const struct node *n, const struct place_req *r)
         if (!allowed(g, r))
             continue;
         bool fits = r->gpus > 0 ? g->holders == 0
-                                : !g->whole && g->free_milli >= r->share_milli &&
-                                      g->free_mem_mib >= r->share_mem_mib;
+                                : !g->whole && g->free_milli >= r->share_milli && g->free_mem_mib >= r->share_mem_mib;
         set |= (uint32_t)fits << i;
     }
     return set;

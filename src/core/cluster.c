@@ -131,20 +131,19 @@ static int check_gpus(const struct node_desc *d, struct err *e)
     for (uint32_t i = 0; i < d->gpus_len; i++) {
         const struct gpu_desc *g = &d->gpus[i];
         if (g->uuid[0] == '\0' || memchr(g->uuid, '\0', sizeof g->uuid) == NULL)
-            return err_set(e, -EINVAL, "node '%s': gpus[%u].uuid must have 1 to %d bytes", d->name,
-                           i, UUID_SIZE - 1);
+            return err_set(e, -EINVAL, "node '%s': gpus[%u].uuid must have 1 to %d bytes", d->name, i, UUID_SIZE - 1);
         if (memchr(g->model, '\0', sizeof g->model) == NULL)
-            return err_set(e, -EINVAL, "node '%s': gpus[%u].model is longer than %d bytes", d->name,
-                           i, GPU_MODEL_SIZE - 1);
+            return err_set(e, -EINVAL, "node '%s': gpus[%u].model is longer than %d bytes", d->name, i,
+                           GPU_MODEL_SIZE - 1);
         for (uint32_t j = 0; j < i; j++) {
             if (strcmp(d->gpus[j].uuid, g->uuid) == 0)
-                return err_set(e, -EINVAL, "node '%s': gpus[%u].uuid '%s' is that of gpus[%u] too",
-                               d->name, i, g->uuid, j);
+                return err_set(e, -EINVAL, "node '%s': gpus[%u].uuid '%s' is that of gpus[%u] too", d->name, i, g->uuid,
+                               j);
         }
         for (uint32_t j = 0; j < d->gpus_len; j++) {
             if (d->link[i][j] > LINK_UNKNOWN)
-                return err_set(e, -EINVAL, "node '%s': link[%u][%u] is %u, allowed are 0 to %d",
-                               d->name, i, j, d->link[i][j], LINK_UNKNOWN);
+                return err_set(e, -EINVAL, "node '%s': link[%u][%u] is %u, allowed are 0 to %d", d->name, i, j,
+                               d->link[i][j], LINK_UNKNOWN);
         }
     }
     return 0;
@@ -155,26 +154,23 @@ static int check_desc(const struct node_desc *d, struct err *e)
     if (memchr(d->name, '\0', sizeof d->name) == NULL || d->name[0] == '\0')
         return err_set(e, -EINVAL, "node: name must have 1 to %d bytes", NAME_SIZE - 1);
     if (memchr(d->rack, '\0', sizeof d->rack) == NULL)
-        return err_set(e, -EINVAL, "node '%s': rack is longer than %d bytes", d->name,
-                       NAME_SIZE - 1);
+        return err_set(e, -EINVAL, "node '%s': rack is longer than %d bytes", d->name, NAME_SIZE - 1);
     if (d->gpus_len > NODE_GPUS_MAX)
-        return err_set(e, -EINVAL, "node '%s': %u GPUs, at most %d are allowed", d->name,
-                       d->gpus_len, NODE_GPUS_MAX);
+        return err_set(e, -EINVAL, "node '%s': %u GPUs, at most %d are allowed", d->name, d->gpus_len, NODE_GPUS_MAX);
     return check_gpus(d, e);
 }
 
 /* Ids for the rack and the models, made where new. */
-static int intern_desc(struct cluster *c, const struct node_desc *d, uint32_t *ret_rack,
-                       uint8_t models[NODE_GPUS_MAX], struct err *e)
+static int intern_desc(struct cluster *c, const struct node_desc *d, uint32_t *ret_rack, uint8_t models[NODE_GPUS_MAX],
+                       struct err *e)
 {
     for (uint32_t i = 0; i < d->gpus_len; i++) {
         const char *model = d->gpus[i].model;
         uint32_t id = intern_find(&c->models, model);
         if (id == INTERN_NONE && c->models.count == MODELS_MAX)
-            return err_set(
-                e, -ENOSPC,
-                "node '%s': gpus[%u].model '%s' would be model number %d, at most %d are allowed",
-                d->name, i, model, MODELS_MAX + 1, MODELS_MAX);
+            return err_set(e, -ENOSPC,
+                           "node '%s': gpus[%u].model '%s' would be model number %d, at most %d are allowed", d->name,
+                           i, model, MODELS_MAX + 1, MODELS_MAX);
         if (id == INTERN_NONE)
             id = intern_id(&c->models, model);
         if (id == INTERN_NONE)
@@ -187,8 +183,7 @@ static int intern_desc(struct cluster *c, const struct node_desc *d, uint32_t *r
 
 /* The number each reported card gets on the node. Returns how many numbers the node has then, 0 < x
  * <= max + 1. */
-static uint32_t merge_slots(const struct node *n, const struct node_desc *d,
-                            uint32_t slot[NODE_GPUS_MAX])
+static uint32_t merge_slots(const struct node *n, const struct node_desc *d, uint32_t slot[NODE_GPUS_MAX])
 {
     bool used[2 * NODE_GPUS_MAX] = {false};
     bool placed[NODE_GPUS_MAX] = {false};
@@ -248,8 +243,7 @@ static void merge_gpu(struct gpu *g, const struct gpu_desc *d, uint8_t model)
     g->healthy = d->healthy;
 }
 
-static void merge_links(struct node *n, const struct node_desc *d,
-                        const uint32_t slot[NODE_GPUS_MAX])
+static void merge_links(struct node *n, const struct node_desc *d, const uint32_t slot[NODE_GPUS_MAX])
 {
     memset(n->link, LINK_UNKNOWN, sizeof n->link);
     for (uint32_t i = 0; i < NODE_GPUS_MAX; i++)
@@ -263,9 +257,8 @@ static void merge_links(struct node *n, const struct node_desc *d,
 }
 
 /* `n` as it is after the report; `len` from merge_slots(), at most NODE_GPUS_MAX. */
-static void merge_node(struct node *n, const struct node_desc *d,
-                       const uint8_t models[NODE_GPUS_MAX], const uint32_t slot[NODE_GPUS_MAX],
-                       uint32_t len)
+static void merge_node(struct node *n, const struct node_desc *d, const uint8_t models[NODE_GPUS_MAX],
+                       const uint32_t slot[NODE_GPUS_MAX], uint32_t len)
 {
     uint32_t held_cpu = n->cpu_milli - n->free_cpu_milli;
     n->free_cpu_milli = grow_free_u32(d->cpu_milli, held_cpu, &n->cpu_milli);
@@ -299,8 +292,7 @@ static struct node *add_node(struct cluster *c, const char *name)
 {
     size_t log_len = (size_t)(c->nodes_len + 1) * CHANGES_PER_NODE;
     struct node *n = mem_alloc(1, sizeof *n);
-    if (n == NULL ||
-        mem_grow(&c->nodes, &c->nodes_cap, (size_t)c->nodes_len + 1, sizeof *c->nodes) < 0 ||
+    if (n == NULL || mem_grow(&c->nodes, &c->nodes_cap, (size_t)c->nodes_len + 1, sizeof *c->nodes) < 0 ||
         mem_grow(&c->changes, &c->changes_cap, log_len, sizeof *c->changes) < 0) {
         mem_free(n);
         return NULL;
@@ -319,8 +311,7 @@ static struct node *add_node(struct cluster *c, const char *name)
     return n;
 }
 
-int cluster_set_node(struct cluster *c, const struct node_desc *desc, uint32_t *ret_id,
-                     struct err *e)
+int cluster_set_node(struct cluster *c, const struct node_desc *desc, uint32_t *ret_id, struct err *e)
 {
     uint32_t rack;
     uint8_t models[NODE_GPUS_MAX] = {0};
@@ -332,10 +323,8 @@ int cluster_set_node(struct cluster *c, const struct node_desc *desc, uint32_t *
     const struct node fresh = {0};
     uint32_t len = merge_slots(n == NULL ? &fresh : n, desc, slot);
     if (len > NODE_GPUS_MAX)
-        return err_set(
-            e, -EINVAL,
-            "node '%s': %u GPUs beside those that are gone but still held are more than %d",
-            desc->name, desc->gpus_len, NODE_GPUS_MAX);
+        return err_set(e, -EINVAL, "node '%s': %u GPUs beside those that are gone but still held are more than %d",
+                       desc->name, desc->gpus_len, NODE_GPUS_MAX);
     r = intern_desc(c, desc, &rack, models, e);
     if (r < 0)
         return r;

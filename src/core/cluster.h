@@ -63,8 +63,8 @@ struct node {
     uint64_t mem_mib;
     uint64_t free_mem_mib;
     uint32_t gpus_len;
-    uint32_t gpus_milli_free;      /* sum of free_milli over its healthy cards */
-    uint32_t rank;                 /* order among equal scores: lower first; the id unless set (cluster_set_rank) */
+    uint32_t gpus_milli_free; /* sum of free_milli over its healthy cards */
+    uint32_t rank;            /* order among equal scores: lower first; the id unless set (cluster_set_rank) */
     struct gpu gpus[NODE_GPUS_MAX];
     uint8_t link[NODE_GPUS_MAX][NODE_GPUS_MAX]; /* enum link_class */
 };
@@ -83,8 +83,8 @@ struct cluster {
      */
     uint32_t *changes;
     size_t changes_cap;
-    uint64_t changes_base; /* number of the first entry still kept */
-    uint64_t changes_end;  /* one past the newest */
+    uint64_t changes_base;        /* number of the first entry still kept */
+    uint64_t changes_end;         /* one past the newest */
     uint64_t topology_generation; /* grows when what could be used changes: nodes, cards, health, state, drain */
     uint64_t layout_generation;   /* grows when the nodes' number, racks or ranks change */
 };

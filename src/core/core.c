@@ -441,8 +441,8 @@ static int fill_job(struct core *c, struct job *j, const struct record *r, struc
                               .user = intern_id(&c->users, s->user),
                               .member = member_id(c, s),
                               .queue = intern_id(&c->queues, s->queue)};
-    if (j->payer.tenant == INTERN_NONE || j->payer.user == INTERN_NONE ||
-        j->payer.member == INTERN_NONE || j->payer.queue == INTERN_NONE || ledger_reserve(&c->ledger, j->payer) < 0)
+    if (j->payer.tenant == INTERN_NONE || j->payer.user == INTERN_NONE || j->payer.member == INTERN_NONE ||
+        j->payer.queue == INTERN_NONE || ledger_reserve(&c->ledger, j->payer) < 0)
         return -ENOMEM;
     j->strategy = strategy_find(s->strategy);
     if (j->strategy == NULL)
@@ -683,8 +683,7 @@ static int apply_job(struct core *c, const struct record *r, struct err *e)
     case REC_JOB_END:
         return apply_end(c, j, r, e);
     default:
-        return err_set(e, -EINVAL, "record %llu: kind %d is not about a job", (unsigned long long)r->seq,
-                       (int)r->kind);
+        return err_set(e, -EINVAL, "record %llu: kind %d is not about a job", (unsigned long long)r->seq, (int)r->kind);
     }
 }
 

@@ -99,16 +99,16 @@ bool core_reservation(const struct core *c, uint64_t job, struct reservation_vie
 void core_forget(struct core *c, uint64_t id);
 
 /* Counters: one for each branch of the pass that matters, exported as metrics. */
-#define CORE_COUNTERS(X)                                                   \
-    X(passes, "passes")                                                    \
-    X(tried, "placements tried")                                           \
-    X(placed, "jobs started")                                              \
-    X(blocked_capacity, "jobs found blocked by capacity")                  \
-    X(blocked_caps, "jobs found blocked by a cap")                         \
-    X(skipped_class, "classes not tried: nothing was given back")          \
-    X(backfilled, "jobs started behind a reservation")                     \
-    X(reservations, "reservations made")                                   \
-    X(time_limits, "jobs stopped at their time limit")                     \
+#define CORE_COUNTERS(X)                                          \
+    X(passes, "passes")                                           \
+    X(tried, "placements tried")                                  \
+    X(placed, "jobs started")                                     \
+    X(blocked_capacity, "jobs found blocked by capacity")         \
+    X(blocked_caps, "jobs found blocked by a cap")                \
+    X(skipped_class, "classes not tried: nothing was given back") \
+    X(backfilled, "jobs started behind a reservation")            \
+    X(reservations, "reservations made")                          \
+    X(time_limits, "jobs stopped at their time limit")            \
     X(retries, "starts tried again")
 struct core_counters {
 #define X(name, text) uint64_t name;

@@ -48,11 +48,11 @@ struct supply {
     uint64_t best_mem;     /* most free host memory on a node with the cards */
     uint64_t max_cpu;      /* of any node */
     uint64_t max_mem;
-    uint64_t room_gpu;     /* workers that fit by cards alone */
-    uint64_t room_cpu;     /* by cards and CPU */
-    uint64_t room_mem;     /* by cards and host memory */
-    uint64_t room;         /* by everything */
-    uint64_t capacity;     /* workers that empty nodes would hold */
+    uint64_t room_gpu; /* workers that fit by cards alone */
+    uint64_t room_cpu; /* by cards and CPU */
+    uint64_t room_mem; /* by cards and host memory */
+    uint64_t room;     /* by everything */
+    uint64_t capacity; /* workers that empty nodes would hold */
 };
 
 static bool card_counts(const struct node *n, uint32_t i, const struct place_req *req)
@@ -430,7 +430,7 @@ static void offer_fewer(struct core *c, const struct job *j, int64_t now_ms, str
 static void offer_others(struct core *c, const struct job *j, int64_t now_ms, struct explanation *x)
 {
     struct job other = *j;
-    for (enum level level = j->require; level != LEVEL_ANY; ) {
+    for (enum level level = j->require; level != LEVEL_ANY;) {
         level = level == LEVEL_RACK ? LEVEL_ANY : level + 1;
         other.require = level;
         if (starts(c, &other, now_ms)) {
@@ -581,8 +581,8 @@ int explain_never(const struct core *c, const struct job *probe, struct err *e)
                        "use several workers",
                        r->gpus, x.node_cards);
     if (r->share_mem_mib > x.card_mem_mib)
-        return err_set(e, -ERANGE, "gpu_mem: %u MiB can never be given: the largest card has %u MiB",
-                       r->share_mem_mib, x.card_mem_mib);
+        return err_set(e, -ERANGE, "gpu_mem: %u MiB can never be given: the largest card has %u MiB", r->share_mem_mib,
+                       x.card_mem_mib);
     if (r->cpu_milli > x.cpu_milli)
         return err_set(e, -ERANGE, "cpus: %u.%03u can never be given: the largest machine has %u.%03u",
                        r->cpu_milli / 1000, r->cpu_milli % 1000, x.cpu_milli / 1000, x.cpu_milli % 1000);

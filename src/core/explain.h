@@ -23,7 +23,15 @@ const char *verdict_name(enum verdict v);
 
 /* One change of the request with which the job would start now. */
 struct would_start {
-    enum { CHANGE_GPUS, CHANGE_WORKERS, CHANGE_REQUIRE, CHANGE_MODEL, CHANGE_CPU, CHANGE_MEM, CHANGE_TIME_LIMIT } change;
+    enum {
+        CHANGE_GPUS,
+        CHANGE_WORKERS,
+        CHANGE_REQUIRE,
+        CHANGE_MODEL,
+        CHANGE_CPU,
+        CHANGE_MEM,
+        CHANGE_TIME_LIMIT
+    } change;
     uint64_t value;        /* cards, workers, thousandths of a CPU, MiB, milliseconds */
     enum level level;      /* CHANGE_REQUIRE */
     char model[NAME_SIZE]; /* CHANGE_MODEL: "" any */

@@ -62,8 +62,7 @@ static int compare_groups(const void *a, const void *b)
 }
 
 /* Sorts and drops repeats; returns the new length. */
-static size_t sort_unique(void *array, size_t len, size_t size,
-                          int (*cmp)(const void *, const void *))
+static size_t sort_unique(void *array, size_t len, size_t size, int (*cmp)(const void *, const void *))
 {
     if (len == 0)
         return 0;
@@ -319,8 +318,8 @@ void frag_state_take(struct frag_state *s, uint32_t free, uint8_t model, uint32_
     s->total -= free - left;
 }
 
-int64_t mix_fragmentation_after(const struct mix *m, const struct frag_state *now,
-                                const struct node *n, const struct place_req *r, uint32_t mask)
+int64_t mix_fragmentation_after(const struct mix *m, const struct frag_state *now, const struct node *n,
+                                const struct place_req *r, uint32_t mask)
 {
     struct frag_state after = *now;
     after.cpu_milli -= r->cpu_milli;

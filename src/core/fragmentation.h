@@ -30,10 +30,10 @@
 struct frag_state {
     uint32_t cpu_milli;
     uint32_t len;
-    uint32_t total; /* sum of free */
-    uint16_t free[NODE_GPUS_MAX];  /* ascending */
-    uint8_t model[NODE_GPUS_MAX];  /* of the card at that place */
-    bool mixed;                    /* the cards are of several models */
+    uint32_t total;               /* sum of free */
+    uint16_t free[NODE_GPUS_MAX]; /* ascending */
+    uint8_t model[NODE_GPUS_MAX]; /* of the card at that place */
+    bool mixed;                   /* the cards are of several models */
 };
 
 /* NULL when there is no memory. Items whose weight is 0 are dropped; order does not matter. */

@@ -32,7 +32,7 @@ enum job_state {
 #define X(symbol, name) symbol,
     JOB_STATES(X)
 #undef X
-    JOB_STATES_LEN,
+        JOB_STATES_LEN,
 };
 
 const char *job_state_name(enum job_state s);
@@ -76,10 +76,10 @@ struct job {
     enum cause cause;      /* how it ended */
     struct reason reason;  /* why it waits, as of the last pass that looked at it */
 
-    struct job_class *class;     /* while queued */
-    struct otree_node in_class;  /* queued, by order */
-    struct otree_node by_time;   /* delayed: by not_before_ms; running: by deadline */
-    struct otree_node in_todo;   /* something about it has to be decided in the next pass */
+    struct job_class *class;    /* while queued */
+    struct otree_node in_class; /* queued, by order */
+    struct otree_node by_time;  /* delayed: by not_before_ms; running: by deadline */
+    struct otree_node in_todo;  /* something about it has to be decided in the next pass */
 };
 
 bool job_ended(const struct job *j);

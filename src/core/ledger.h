@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The one ledger: everything held is held through ledger_take() and comes back through ledger_give(). A grant is
- * what one worker holds on one node. The accounts (tenants, users, members, queues) are charged in the same step, so that
- * no sum can drift from the grants it stands for; the audit (audit.h) checks exactly that.
+ * what one worker holds on one node. The accounts (tenants, users, members, queues) are charged in the same step, so
+ * that no sum can drift from the grants it stands for; the audit (audit.h) checks exactly that.
  */
 #ifndef REMUDA_CORE_LEDGER_H
 #define REMUDA_CORE_LEDGER_H
@@ -11,9 +11,9 @@
 
 struct grant {
     uint32_t node;
-    uint32_t gpu_mask;     /* bit i: card i of the node; one bit for a share, several for whole cards */
-    uint32_t milli;        /* thousandths of each card in the mask: GPU_MILLI when whole, 0 without cards */
-    uint32_t gpu_mem_mib;  /* of a share; a whole card brings all its memory whatever stands here */
+    uint32_t gpu_mask;    /* bit i: card i of the node; one bit for a share, several for whole cards */
+    uint32_t milli;       /* thousandths of each card in the mask: GPU_MILLI when whole, 0 without cards */
+    uint32_t gpu_mem_mib; /* of a share; a whole card brings all its memory whatever stands here */
     uint32_t cpu_milli;
     uint64_t mem_mib;
 };

@@ -14,10 +14,8 @@ void mix_counter_init(struct mix_counter *c)
     static const uint32_t prior[][2] = {{1, 8}, {2, 3}, {4, 2}, {8, 3}}; /* cards, weight */
     *c = (struct mix_counter){.next = FIRST_SNAPSHOT};
     for (size_t i = 0; i < sizeof prior / sizeof prior[0]; i++) {
-        c->kinds[c->len++] = (struct mix_item){.gpus = prior[i][0],
-                                               .milli = GPU_MILLI,
-                                               .model_mask = UINT64_MAX,
-                                               .weight = prior[i][1]};
+        c->kinds[c->len++] =
+            (struct mix_item){.gpus = prior[i][0], .milli = GPU_MILLI, .model_mask = UINT64_MAX, .weight = prior[i][1]};
         c->total += prior[i][1];
     }
 }
@@ -39,8 +37,7 @@ struct mix_item mix_item_of(const struct place_req *r)
 
 static bool same_kind(const struct mix_item *a, const struct mix_item *b)
 {
-    return a->cpu_milli == b->cpu_milli && a->gpus == b->gpus && a->milli == b->milli &&
-           a->model_mask == b->model_mask;
+    return a->cpu_milli == b->cpu_milli && a->gpus == b->gpus && a->milli == b->milli && a->model_mask == b->model_mask;
 }
 
 /* Halves every weight and drops the kinds that are forgotten by it. */
@@ -118,8 +115,7 @@ static uint64_t weight_in(const struct mix_item *items, size_t len, const struct
 }
 
 /* Parts in a million of the weight that lie elsewhere in `b` than in `a`. */
-static uint64_t difference_ppm(const struct mix_item *a, size_t a_len, const struct mix_item *b,
-                               size_t b_len)
+static uint64_t difference_ppm(const struct mix_item *a, size_t a_len, const struct mix_item *b, size_t b_len)
 {
     uint64_t a_total = 0;
     uint64_t b_total = 0;

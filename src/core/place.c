@@ -216,8 +216,7 @@ static uint64_t capacity_of(const struct node *n, const struct place_req *r, boo
 }
 
 /* The width is a level, or WIDEST. */
-static bool possible_within(struct placer *p, const struct place_req *r, uint32_t workers,
-                            uint32_t width)
+static bool possible_within(struct placer *p, const struct place_req *r, uint32_t workers, uint32_t width)
 {
     const struct cluster *c = p->cluster;
     uint64_t all = 0;
@@ -242,24 +241,21 @@ static bool possible_within(struct placer *p, const struct place_req *r, uint32_
 
 static bool same_req(const struct place_req *a, const struct place_req *b)
 {
-    return a->gpus == b->gpus && a->share_milli == b->share_milli &&
-           a->share_mem_mib == b->share_mem_mib && a->cpu_milli == b->cpu_milli &&
-           a->mem_mib == b->mem_mib && a->model_mask == b->model_mask;
+    return a->gpus == b->gpus && a->share_milli == b->share_milli && a->share_mem_mib == b->share_mem_mib &&
+           a->cpu_milli == b->cpu_milli && a->mem_mib == b->mem_mib && a->model_mask == b->model_mask;
 }
 
 static bool possible(struct placer *p, const struct place_req *r, uint32_t workers, uint32_t width)
 {
-    uint64_t h = r->gpus + UINT64_C(31) * r->share_milli + UINT64_C(37) * r->cpu_milli +
-                 41 * r->mem_mib + 43 * r->share_mem_mib + r->model_mask + UINT64_C(47) * workers +
-                 width;
+    uint64_t h = r->gpus + UINT64_C(31) * r->share_milli + UINT64_C(37) * r->cpu_milli + 41 * r->mem_mib +
+                 43 * r->share_mem_mib + r->model_mask + UINT64_C(47) * workers + width;
     struct possible *slot = &p->possible[(h * UINT64_C(0x9e3779b97f4a7c15)) >> 56];
     uint64_t generation = p->cluster->topology_generation + 1;
-    if (slot->generation == generation && slot->workers == workers && slot->width == width &&
-        same_req(&slot->req, r))
+    if (slot->generation == generation && slot->workers == workers && slot->width == width && same_req(&slot->req, r))
         return slot->answer;
     bool answer = possible_within(p, r, workers, width);
-    *slot = (struct possible){
-        .req = *r, .workers = workers, .width = width, .generation = generation, .answer = answer};
+    *slot =
+        (struct possible){.req = *r, .workers = workers, .width = width, .generation = generation, .answer = answer};
     return answer;
 }
 
@@ -307,8 +303,7 @@ static void restore(struct placer *p, struct place_index *ix)
 }
 
 /* The best position that is not banned: 0 and *ret (POS_NONE when there is none), or -ENOMEM. */
-static int best_allowed(const struct search *s, struct place_index *ix, uint32_t low, uint32_t high,
-                        uint32_t *ret)
+static int best_allowed(const struct search *s, struct place_index *ix, uint32_t low, uint32_t high, uint32_t *ret)
 {
     struct placer *p = s->p;
     for (;;) {
@@ -328,8 +323,8 @@ static int compare_rank(const void *a, const void *b)
 }
 
 /* For a strategy that chooses by itself: every allowed position with a score, in order of rank. */
-static int choose_allowed(const struct search *s, const struct place_index *ix, uint32_t low,
-                          uint32_t high, uint32_t *ret)
+static int choose_allowed(const struct search *s, const struct place_index *ix, uint32_t low, uint32_t high,
+                          uint32_t *ret)
 {
     struct placer *p = s->p;
     uint32_t len = 0;
@@ -350,8 +345,7 @@ static int choose_allowed(const struct search *s, const struct place_index *ix, 
     return 0;
 }
 
-static int next_pos(const struct search *s, struct place_index *ix, uint32_t low, uint32_t high,
-                    uint32_t *ret)
+static int next_pos(const struct search *s, struct place_index *ix, uint32_t low, uint32_t high, uint32_t *ret)
 {
     if (s->scorer.strategy->choose != NULL)
         return choose_allowed(s, ix, low, high, ret);
@@ -439,8 +433,7 @@ static uint32_t tightest(const struct candidate *c, uint32_t from, uint32_t len,
 }
 
 /* Machine after machine. The caller has seen that there is room for all. */
-static int place_together(const struct search *s, const struct place_index *ix, uint32_t low,
-                          uint32_t high)
+static int place_together(const struct search *s, const struct place_index *ix, uint32_t low, uint32_t high)
 {
     struct placer *p = s->p;
     const struct layout *l = &p->cache.layout;
@@ -450,8 +443,8 @@ static int place_together(const struct search *s, const struct place_index *ix, 
     for (uint32_t pos = low; pos < high; pos++) {
         if (ix->rooms[pos] == 0 || is_banned(s->q, l->node_at[pos]))
             continue;
-        p->candidates[len++] = (struct candidate){
-            .pos = pos, .rank = l->rank_at[pos], .room = ix->rooms[pos], .score = ix->scores[pos]};
+        p->candidates[len++] =
+            (struct candidate){.pos = pos, .rank = l->rank_at[pos], .room = ix->rooms[pos], .score = ix->scores[pos]};
     }
     qsort(p->candidates, len, sizeof *p->candidates, compare_candidates);
     uint32_t placed = 0;
@@ -459,8 +452,7 @@ static int place_together(const struct search *s, const struct place_index *ix, 
         assert(i < len);
         uint32_t left = s->q->workers - placed;
         bool last = p->candidates[i].room >= left;
-        const struct candidate *c =
-            &p->candidates[last ? tightest(p->candidates, i, len, left) : i];
+        const struct candidate *c = &p->candidates[last ? tightest(p->candidates, i, len, left) : i];
         struct unit part = {.req = s->q->req, .workers = last ? left : c->room};
         struct node copy = *p->cluster->nodes[l->node_at[c->pos]];
         unit_fill(&s->scorer, &part, &copy, p->grants + placed);
@@ -470,8 +462,7 @@ static int place_together(const struct search *s, const struct place_index *ix, 
 }
 
 /* Takes the rooms of banned nodes out of the sums by rack; returns how much that is in all. */
-static uint64_t subtract_banned(const struct search *s, const struct place_index *ix,
-                                uint64_t *rack_rooms)
+static uint64_t subtract_banned(const struct search *s, const struct place_index *ix, uint64_t *rack_rooms)
 {
     const struct placer *p = s->p;
     uint64_t sum = 0;
@@ -508,8 +499,7 @@ static int place_gang(const struct search *s, bool one_rack)
     if (one_rack) {
         uint32_t best = UINT32_MAX;
         for (uint32_t rack = 0; rack < ix->racks_len; rack++) {
-            if (p->rack_rooms[rack] >= s->q->workers &&
-                (best == UINT32_MAX || p->rack_rooms[rack] < room)) {
+            if (p->rack_rooms[rack] >= s->q->workers && (best == UINT32_MAX || p->rack_rooms[rack] < room)) {
                 best = rack;
                 room = p->rack_rooms[rack];
             }
@@ -521,8 +511,7 @@ static int place_gang(const struct search *s, bool one_rack)
     }
     if (room < s->q->workers)
         return -EAGAIN;
-    return s->scorer.strategy->together ? place_together(s, ix, low, high)
-                                        : place_each(s, ix, low, high);
+    return s->scorer.strategy->together ? place_together(s, ix, low, high) : place_each(s, ix, low, high);
 }
 
 static int place_within(const struct search *s, uint32_t width)
@@ -531,8 +520,7 @@ static int place_within(const struct search *s, uint32_t width)
     if (q->workers > 1 && width >= LEVEL_RACK)
         return place_gang(s, width == LEVEL_RACK);
     bool several = q->workers > 1 || q->req.gpus > 1;
-    struct unit u = {
-        .req = q->req, .workers = q->workers, .island = width == LEVEL_NVLINK && several};
+    struct unit u = {.req = q->req, .workers = q->workers, .island = width == LEVEL_NVLINK && several};
     /* No index for what no machine can ever hold, say 512 workers on one. */
     if (several && width < LEVEL_RACK && !possible(s->p, &q->req, q->workers, width))
         return -EAGAIN;
@@ -561,8 +549,7 @@ int place_find(struct placer *p, const struct place_query *q, struct placement *
 {
     assert(q->workers >= 1 && q->workers <= WORKERS_MAX);
     const struct strategy *strategy = q->strategy != NULL ? q->strategy : strategy_find("remuda");
-    struct search s = {
-        .p = p, .q = q, .scorer = {.strategy = strategy, .mix = p->mix, .state = p->state}};
+    struct search s = {.p = p, .q = q, .scorer = {.strategy = strategy, .mix = p->mix, .state = p->state}};
     if (reserve(p, q->workers) < 0)
         return -ENOMEM;
     uint32_t widest = width_of(q->require);

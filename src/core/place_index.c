@@ -56,10 +56,8 @@ static int layout_update(struct layout *l, const struct cluster *c)
 {
     if (l->made && l->generation == c->layout_generation)
         return 0;
-    struct layout next = {.generation = c->layout_generation,
-                          .made = true,
-                          .len = c->nodes_len,
-                          .racks_len = c->racks.count};
+    struct layout next = {
+        .generation = c->layout_generation, .made = true, .len = c->nodes_len, .racks_len = c->racks.count};
     struct sort_key *keys CLEANUP_FREE = mem_alloc(next.len, sizeof *keys);
     next.node_at = mem_alloc(next.len, sizeof *next.node_at);
     next.pos_of = mem_alloc(next.len, sizeof *next.pos_of);
@@ -111,8 +109,7 @@ static void tree_build(const struct layout *l, struct place_index *ix)
         ix->tree[i] = winner(l, ix->scores, ix->tree[2 * i], ix->tree[2 * i + 1]);
 }
 
-uint32_t index_best(const struct index_cache *c, const struct place_index *ix, uint32_t low,
-                    uint32_t high)
+uint32_t index_best(const struct index_cache *c, const struct place_index *ix, uint32_t low, uint32_t high)
 {
     const struct layout *l = &c->layout;
     if (low == 0 && high == ix->len)
@@ -142,8 +139,7 @@ static bool single(const struct unit *u)
     return u->workers == 1 && !u->island;
 }
 
-static void rescore(struct index_cache *c, struct place_index *ix, const struct scorer *s,
-                    uint32_t pos)
+static void rescore(struct index_cache *c, struct place_index *ix, const struct scorer *s, uint32_t pos)
 {
     const struct node *n = c->cluster->nodes[c->layout.node_at[pos]];
     bool open = node_open(n);
@@ -311,13 +307,12 @@ static uint64_t hash_of(const struct unit *u)
 static bool same_unit(const struct unit *a, const struct unit *b)
 {
     return a->workers == b->workers && a->island == b->island && a->req.gpus == b->req.gpus &&
-           a->req.share_milli == b->req.share_milli &&
-           a->req.share_mem_mib == b->req.share_mem_mib && a->req.cpu_milli == b->req.cpu_milli &&
-           a->req.mem_mib == b->req.mem_mib && a->req.model_mask == b->req.model_mask;
+           a->req.share_milli == b->req.share_milli && a->req.share_mem_mib == b->req.share_mem_mib &&
+           a->req.cpu_milli == b->req.cpu_milli && a->req.mem_mib == b->req.mem_mib &&
+           a->req.model_mask == b->req.model_mask;
 }
 
-static struct place_index *find_or_add(struct index_cache *c, const struct scorer *s,
-                                       const struct unit *u)
+static struct place_index *find_or_add(struct index_cache *c, const struct scorer *s, const struct unit *u)
 {
     uint64_t hash = hash_of(u);
     struct place_index **bucket = &c->buckets[hash % INDEX_BUCKETS];
@@ -340,18 +335,16 @@ static struct place_index *find_or_add(struct index_cache *c, const struct score
     return ix;
 }
 
-int index_get(struct index_cache *c, const struct scorer *s, uint64_t mix_generation,
-              const struct unit *u, struct place_index **ret)
+int index_get(struct index_cache *c, const struct scorer *s, uint64_t mix_generation, const struct unit *u,
+              struct place_index **ret)
 {
     const struct cluster *cl = c->cluster;
-    if (layout_update(&c->layout, cl) < 0 ||
-        mem_grow(&c->stamps, &c->stamps_cap, cl->nodes_len, sizeof *c->stamps) < 0)
+    if (layout_update(&c->layout, cl) < 0 || mem_grow(&c->stamps, &c->stamps_cap, cl->nodes_len, sizeof *c->stamps) < 0)
         return -ENOMEM;
     struct place_index *ix = find_or_add(c, s, u);
     if (ix == NULL)
         return -ENOMEM;
-    bool stale = ix->scores == NULL || ix->layout_generation != c->layout.generation ||
-                 ix->cursor < cl->changes_base ||
+    bool stale = ix->scores == NULL || ix->layout_generation != c->layout.generation || ix->cursor < cl->changes_base ||
                  (s->strategy->uses_mix && ix->mix_generation != mix_generation);
     if (stale && rebuild(c, ix, s) < 0) {
         drop(c, ix);

@@ -33,7 +33,7 @@ struct place_index {
     const struct strategy *strategy;
     struct unit unit;
     uint64_t hash;
-    struct place_index *chain;       /* next in the hash bucket */
+    struct place_index *chain;         /* next in the hash bucket */
     struct place_index *newer, *older; /* by last use */
     size_t bytes;
     uint64_t cursor; /* changes seen so far */

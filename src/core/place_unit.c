@@ -26,8 +26,8 @@ static struct grant grant_of(const struct node *n, const struct place_req *r, ui
 }
 
 /* Scores one request with the cards of `within` that it may use. */
-static int64_t score_one(const struct scorer *s, const struct place_req *r, const struct node *n,
-                         uint32_t within, uint32_t *ret_mask)
+static int64_t score_one(const struct scorer *s, const struct place_req *r, const struct node *n, uint32_t within,
+                         uint32_t *ret_mask)
 {
     struct score_in in = {
         .mix = s->mix,
@@ -50,8 +50,8 @@ static struct place_req sum_of(const struct unit *u)
 
 /* The score with the cards of `within`, which have room. *ret_mask: the cards for whole ones and
  * for one worker. */
-static int64_t score_within(const struct scorer *s, const struct unit *u, const struct node *n,
-                            uint32_t within, uint32_t *ret_mask)
+static int64_t score_within(const struct scorer *s, const struct unit *u, const struct node *n, uint32_t within,
+                            uint32_t *ret_mask)
 {
     if (u->workers == 1)
         return score_one(s, &u->req, n, within, ret_mask);
@@ -73,8 +73,7 @@ static int64_t score_within(const struct scorer *s, const struct unit *u, const 
 
 /* The island with the best score, then with the fewest usable cards, then the first; 0 when none
  * has room. */
-static uint32_t best_island(const struct scorer *s, const struct unit *u, const struct node *n,
-                            int64_t *ret_score)
+static uint32_t best_island(const struct scorer *s, const struct unit *u, const struct node *n, int64_t *ret_score)
 {
     uint32_t best = 0;
     uint32_t best_len = 0;

@@ -38,7 +38,7 @@ enum reason_code {
 #define X(symbol, name) symbol,
     REASON_CODES(X)
 #undef X
-    REASON_CODES_LEN,
+        REASON_CODES_LEN,
 };
 
 /* "gpus" for REASON_GPUS. */
@@ -63,11 +63,11 @@ struct reason {
     uint64_t asked;
     uint64_t free;
     uint64_t total;
-    enum level level;         /* REASON_LEVEL */
-    char name[NAME_SIZE];     /* the tenant, user, queue or model that is meant */
-    bool member;              /* REASON_USER_*: of the user's jobs in this tenant, not of all */
-    int64_t until_ms;         /* REASON_BACKOFF, REASON_RESERVED */
-    uint64_t job;             /* REASON_RESERVED, REASON_BEHIND: for whom */
+    enum level level;     /* REASON_LEVEL */
+    char name[NAME_SIZE]; /* the tenant, user, queue or model that is meant */
+    bool member;          /* REASON_USER_*: of the user's jobs in this tenant, not of all */
+    int64_t until_ms;     /* REASON_BACKOFF, REASON_RESERVED */
+    uint64_t job;         /* REASON_RESERVED, REASON_BEHIND: for whom */
     uint32_t holders_len;
     struct reason_holder holders[REASON_HOLDERS_MAX];
 };

@@ -42,8 +42,8 @@ const char *record_kind_name(enum record_kind kind);
 /* Why a running job is being stopped, and why it ended as it did. Stored: numbers are fixed. */
 enum cause {
     CAUSE_NONE = 0,
-    CAUSE_EXIT = 1,          /* its processes ended by themselves */
-    CAUSE_CANCEL = 2,        /* somebody asked for it */
+    CAUSE_EXIT = 1,   /* its processes ended by themselves */
+    CAUSE_CANCEL = 2, /* somebody asked for it */
     CAUSE_TIME_LIMIT = 3,
     CAUSE_WORKER_FAILED = 4, /* another worker of the gang failed */
     CAUSE_LAUNCH_FAILED = 5, /* the engine could not start it */
@@ -58,8 +58,8 @@ const char *cause_name(enum cause cause);
 /* How one worker ended. */
 struct worker_exit {
     uint32_t worker;
-    int32_t code;   /* exit code; -1 when killed by a signal or never started */
-    int32_t signal; /* 0: none */
+    int32_t code;     /* exit code; -1 when killed by a signal or never started */
+    int32_t signal;   /* 0: none */
     enum cause cause; /* CAUSE_EXIT, CAUSE_OOM, CAUSE_LAUNCH_FAILED or CAUSE_LOST */
     bool core_dumped;
     uint64_t peak_mem_mib;
@@ -80,27 +80,27 @@ struct job_change {
 };
 
 struct record {
-    uint64_t seq; /* position in the log, from 1; 0 until appended */
+    uint64_t seq;    /* position in the log, from 1; 0 until appended */
     int64_t time_ms; /* wall clock */
     enum record_kind kind;
     uint64_t job;     /* 0 where no job is meant */
     uint32_t attempt; /* from 1; 0 where no attempt is meant */
     /* What the kind needs; the others are NULL or 0. Owned by the record where they are pointers. */
-    struct config *config;         /* REC_CONFIG */
-    char *text;                    /* REC_CONFIG: the source as it was given; REC_NODE_STATE: why */
-    struct node_desc *node;        /* REC_NODE */
-    uint32_t node_id;              /* REC_NODE_STATE */
-    enum node_state node_state;    /* REC_NODE_STATE */
-    bool draining;                 /* REC_NODE_STATE */
-    struct job_spec *spec;         /* REC_JOB_SUBMIT */
-    struct job_change change;      /* REC_JOB_UPDATE */
-    char by[NAME_SIZE];            /* who asked: REC_JOB_UPDATE, REC_JOB_CANCEL, REC_NODE_STATE, REC_CONFIG */
-    struct grant *grants;          /* REC_JOB_START: one for each worker */
+    struct config *config;      /* REC_CONFIG */
+    char *text;                 /* REC_CONFIG: the source as it was given; REC_NODE_STATE: why */
+    struct node_desc *node;     /* REC_NODE */
+    uint32_t node_id;           /* REC_NODE_STATE */
+    enum node_state node_state; /* REC_NODE_STATE */
+    bool draining;              /* REC_NODE_STATE */
+    struct job_spec *spec;      /* REC_JOB_SUBMIT */
+    struct job_change change;   /* REC_JOB_UPDATE */
+    char by[NAME_SIZE];         /* who asked: REC_JOB_UPDATE, REC_JOB_CANCEL, REC_NODE_STATE, REC_CONFIG */
+    struct grant *grants;       /* REC_JOB_START: one for each worker */
     uint32_t grants_len;
-    enum level level;              /* REC_JOB_START */
-    struct worker_exit exit;       /* REC_WORKER_EXIT */
-    enum cause cause;              /* REC_JOB_STOP, REC_JOB_END, REC_JOB_RETRY */
-    int64_t not_before_ms;         /* REC_JOB_RETRY: back-off */
+    enum level level;        /* REC_JOB_START */
+    struct worker_exit exit; /* REC_WORKER_EXIT */
+    enum cause cause;        /* REC_JOB_STOP, REC_JOB_END, REC_JOB_RETRY */
+    int64_t not_before_ms;   /* REC_JOB_RETRY: back-off */
 };
 
 /* Releases what the record owns. */

@@ -236,9 +236,9 @@ static uint32_t pick_cards(const struct node *n, const struct place_req *req, co
         uint32_t best_key = UINT32_MAX;
         for (uint32_t i = 0; i < n->gpus_len; i++) {
             const struct gpu *g = &n->gpus[i];
-            bool room = req->gpus > 0 ? g->holders == 0
-                                      : !g->whole && g->free_milli >= req->share_milli &&
-                                            g->free_mem_mib >= req->share_mem_mib;
+            bool room = req->gpus > 0
+                            ? g->holders == 0
+                            : !g->whole && g->free_milli >= req->share_milli && g->free_mem_mib >= req->share_mem_mib;
             if (!g->healthy || !room || (mask >> i & 1) != 0 || (req->model_mask >> g->model & 1) == 0)
                 continue;
             uint32_t key = (reserved->model_mask >> g->model & 1) != 0 ? 10000u + g->free_milli : g->free_milli;

@@ -163,8 +163,8 @@ uint32_t schedule_cap_reasons(const struct core *c, const struct job *j, struct 
         {core_user_account(c, j->payer.user), core_user_caps(c, user), user, REASON_USER_GPUS, REASON_USER_JOBS, false},
         {core_member_account(c, j->payer.member), core_member_caps(c, user, tenant), user, REASON_USER_GPUS,
          REASON_USER_JOBS, true},
-        {core_queue_account(c, j->payer.queue), core_queue_caps(c, queue), queue, REASON_QUEUE_GPUS,
-         REASON_QUEUE_JOBS, false},
+        {core_queue_account(c, j->payer.queue), core_queue_caps(c, queue), queue, REASON_QUEUE_GPUS, REASON_QUEUE_JOBS,
+         false},
     };
     uint32_t len = 0;
     for (size_t i = 0; i < 2 * sizeof checks / sizeof checks[0] && len < rows_cap; i++) {

@@ -40,8 +40,8 @@ struct reserved_node {
 struct reservation {
     const struct job *job;
     int64_t start_ms;
-    bool bounded;    /* time limits say so; else a guess is in it */
-    uint32_t *nodes; /* ascending; owned */
+    bool bounded;                /* time limits say so; else a guess is in it */
+    uint32_t *nodes;             /* ascending; owned */
     struct reserved_node *rooms; /* by the index in nodes; owned */
     uint32_t nodes_len;
 };

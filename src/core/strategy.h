@@ -17,8 +17,8 @@
 #define SCORE_NONE INT64_MIN /* the placer's own mark for "does not fit"; no strategy returns it */
 
 struct score_in {
-    const struct mix *mix;        /* never NULL */
-    const void *state;            /* placer_set_state() */
+    const struct mix *mix; /* never NULL */
+    const void *state;     /* placer_set_state() */
     const struct node *node;
     const struct place_req *req;
     uint32_t cards; /* cards that may be used: all of them have room for the share, or are idle */
@@ -26,9 +26,9 @@ struct score_in {
 
 struct strategy {
     const char *name;
-    const char *summary; /* one line for help texts */
-    bool uses_mix;       /* its scores change with the mix */
-    bool together;       /* workers of a gang fill one machine after the other, largest room first */
+    const char *summary;    /* one line for help texts */
+    bool uses_mix;          /* its scores change with the mix */
+    bool together;          /* workers of a gang fill one machine after the other, largest room first */
     enum level gang_prefer; /* what a gang of several workers prefers when it says nothing */
     /*
      * The score of putting one worker of the request on the node, and the cards it would get: fills *ret_mask (0

@@ -31,10 +31,10 @@ struct engine_worker {
     const char *node; /* node name */
     uint32_t gpus_len;
     const char *const *gpu_uuids;
-    uint32_t gpu_milli;     /* GPU_MILLI: whole cards; below: a share of the one card */
-    uint32_t gpu_mem_mib;   /* of a share */
-    uint32_t cpu_milli;     /* 0: none asked */
-    uint64_t mem_mib;       /* 0: no limit */
+    uint32_t gpu_milli;   /* GPU_MILLI: whole cards; below: a share of the one card */
+    uint32_t gpu_mem_mib; /* of a share */
+    uint32_t cpu_milli;   /* 0: none asked */
+    uint64_t mem_mib;     /* 0: no limit */
 };
 
 struct engine_launch {
@@ -56,12 +56,12 @@ struct engine_expected {
 };
 
 enum engine_event_kind {
-    ENGINE_NODE,          /* a node with what it has; also whenever that changes */
-    ENGINE_NODE_DOWN,     /* not reached any more; `detail` says why */
-    ENGINE_STARTED,       /* all workers of the attempt run (repeated after a reconcile) */
-    ENGINE_EXITED,        /* one worker ended */
-    ENGINE_TELEMETRY,     /* one sample of the cards of a node */
-    ENGINE_RECONCILED,    /* end of the answer to reconcile() */
+    ENGINE_NODE,       /* a node with what it has; also whenever that changes */
+    ENGINE_NODE_DOWN,  /* not reached any more; `detail` says why */
+    ENGINE_STARTED,    /* all workers of the attempt run (repeated after a reconcile) */
+    ENGINE_EXITED,     /* one worker ended */
+    ENGINE_TELEMETRY,  /* one sample of the cards of a node */
+    ENGINE_RECONCILED, /* end of the answer to reconcile() */
 };
 
 enum engine_exit_cause {
@@ -165,7 +165,7 @@ struct engine_options {
     const char *simgpu_dir;  /* folder of the stand-in libraries */
     const char *cgroups;     /* "auto" (NULL too), "v1", "v2", "none": which cgroup interfaces may be used */
     /* simulated */
-    const char *cluster_file; /* description of the nodes */
+    const char *cluster_file;  /* description of the nodes */
     uint64_t time_scale_milli; /* simulated milliseconds for each 1,000 real ones; 1,000: real time */
     int64_t default_duration_ms;
 };

@@ -41,8 +41,7 @@ struct scan {
 
 static bool dropped(const char *word)
 {
-    static const char *const whole[] = {"NVIDIA", "Tesla", "Quadro", "GeForce",
-                                        "PCIe",   "PCI",   "FHHL"};
+    static const char *const whole[] = {"NVIDIA", "Tesla", "Quadro", "GeForce", "PCIe", "PCI", "FHHL"};
     for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++)
         if (strcasecmp(word, whole[i]) == 0)
             return true;
@@ -59,8 +58,7 @@ void gpu_short_model(const char *name, char out[INVENTORY_MODEL_SIZE])
         size_t n = strcspn(p, " -_/"), keep = n < sizeof(word) ? n : sizeof(word) - 1;
         for (size_t i = 0; i < keep; i++) {
             unsigned char c = (unsigned char)p[i];
-            bool plain = (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') ||
-                         c == '.' || c == '+';
+            bool plain = (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '.' || c == '+';
             word[i] = plain ? (char)c : '-';
         }
         word[keep] = 0;
@@ -86,8 +84,7 @@ static void tidy_text(char *text, size_t size)
             *p = '?';
 }
 
-static int call_error(const struct scan *s, uint32_t i, const char *what, nvmlReturn_t rc,
-                      struct err *e)
+static int call_error(const struct scan *s, uint32_t i, const char *what, nvmlReturn_t rc, struct err *e)
 {
     return err_set(e, -EIO, "NVML: card %u: %s: %s", i, what, nvml_text_of(s->n, rc));
 }
@@ -123,8 +120,7 @@ static int read_necessary(struct scan *s, uint32_t i, struct inventory_gpu *g, s
     if (rc != NVML_SUCCESS)
         return call_error(s, g->index, "UUID", rc, e);
     if (!*uuid || strlen(uuid) >= sizeof(g->uuid))
-        return err_set(e, -EIO, "NVML: card %u: UUID \"%.60s\": 1 to 47 characters are expected",
-                       g->index, uuid);
+        return err_set(e, -EIO, "NVML: card %u: UUID \"%.60s\": 1 to 47 characters are expected", g->index, uuid);
     memcpy(g->uuid, uuid, strlen(uuid) + 1);
     rc = s->n->name(s->dev[i], name, sizeof(name));
     if (rc != NVML_SUCCESS)
@@ -179,8 +175,7 @@ static void read_affinity(struct scan *s, uint32_t i, struct inventory_gpu *g)
             bits[w] = cpus[w];
         topo_cpus_format(bits, 16, row->cpus, sizeof(row->cpus));
     }
-    if (s->n->memory_affinity &&
-        s->n->memory_affinity(s->dev[i], 4, nodes, NVML_AFFINITY_SCOPE_NODE) == NVML_SUCCESS) {
+    if (s->n->memory_affinity && s->n->memory_affinity(s->dev[i], 4, nodes, NVML_AFFINITY_SCOPE_NODE) == NVML_SUCCESS) {
         for (int w = 0; w < 4; w++)
             bits[w] = nodes[w];
         topo_cpus_format(bits, 4, row->numa, sizeof(row->numa));
@@ -223,8 +218,7 @@ static void read_links(struct scan *s, uint32_t i)
             card = card_at(s, &pci);
         if (card >= 0)
             s->links[i].to_card[card]++;
-        else if (n->nvlink_remote_type &&
-                 n->nvlink_remote_type(s->dev[i], link, &type) == NVML_SUCCESS &&
+        else if (n->nvlink_remote_type && n->nvlink_remote_type(s->dev[i], link, &type) == NVML_SUCCESS &&
                  type == NVML_NVLINK_DEVICE_TYPE_SWITCH)
             s->links[i].to_switch++;
     }
@@ -233,8 +227,7 @@ static void read_links(struct scan *s, uint32_t i)
 static uint8_t ancestor_class(const struct scan *s, uint32_t a, uint32_t b)
 {
     nvmlGpuTopologyLevel_t level;
-    if (!s->n->common_ancestor ||
-        s->n->common_ancestor(s->dev[a], s->dev[b], &level) != NVML_SUCCESS)
+    if (!s->n->common_ancestor || s->n->common_ancestor(s->dev[a], s->dev[b], &level) != NVML_SUCCESS)
         return TOPO_UNKNOWN;
     switch (level) {
     case NVML_TOPOLOGY_INTERNAL:
@@ -259,8 +252,7 @@ static void fill_matrix(struct scan *s)
     uint8_t island[TOPO_GPUS_MAX];
     for (uint32_t a = 0; a < inv->gpus_len; a++) {
         for (uint32_t b = 0; b < a; b++) {
-            unsigned direct = s->links[a].to_card[b], x = s->links[a].to_switch,
-                     y = s->links[b].to_switch;
+            unsigned direct = s->links[a].to_card[b], x = s->links[a].to_switch, y = s->links[b].to_switch;
             unsigned count = direct ? direct : x < y ? x : y;
             struct topo_link link = {TOPO_NVLINK, (uint8_t)(count < 99 ? count : 99)};
             if (count == 0)
@@ -293,12 +285,11 @@ static void add_simulated_nics(struct gpu_inventory *inv)
     for (uint32_t i = 0; i < h->nics_len; i++) {
         uint32_t row = t->devices_len++;
         snprintf(t->dev[row].name, sizeof(t->dev[row].name), "NIC%u", i);
-        snprintf(t->dev[row].nic, sizeof(t->dev[row].nic), "%.*s", TOPO_NAME_SIZE - 1,
-                 h->nics[i].name);
+        snprintf(t->dev[row].nic, sizeof(t->dev[row].nic), "%.*s", TOPO_NAME_SIZE - 1, h->nics[i].name);
         t->link[row][row] = (struct topo_link){TOPO_SELF, 0};
         for (uint32_t j = 0; j < row; j++) {
-            uint8_t cls = j < inv->gpus_len ? h->nics[i].link_card[inv->gpus[j].index]
-                                            : h->nics[i].link_nic[j - inv->gpus_len];
+            uint8_t cls =
+                j < inv->gpus_len ? h->nics[i].link_card[inv->gpus[j].index] : h->nics[i].link_nic[j - inv->gpus_len];
             topo_set(t, row, j, (struct topo_link){cls <= TOPO_SYS ? cls : TOPO_UNKNOWN, 0});
         }
     }
@@ -314,8 +305,7 @@ static int scan_all(struct scan *s, struct err *e)
     if (count == 0)
         return err_set(e, -ENODEV, "the driver is there, but no card");
     if (count > TOPO_GPUS_MAX)
-        return err_set(e, -E2BIG, "%u cards; at most %d in one machine are supported", count,
-                       TOPO_GPUS_MAX);
+        return err_set(e, -E2BIG, "%u cards; at most %d in one machine are supported", count, TOPO_GPUS_MAX);
     for (uint32_t i = 0; i < count; i++) {
         struct err why = {0};
         uint32_t at = inv->gpus_len;

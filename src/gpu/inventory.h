@@ -39,9 +39,9 @@ struct gpu_inventory {
     bool simulated;
     uint32_t gpus_len;
     struct inventory_gpu gpus[TOPO_GPUS_MAX]; /* by index; those left out have none */
-    uint32_t left_out;      /* cards that could not be read (fell off the bus, ...) */
-    char left_out_why[128]; /* what the first of them said; "" when there is none */
-    struct topo topo;       /* gpus_len cards; network cards of a simulated machine too */
+    uint32_t left_out;                        /* cards that could not be read (fell off the bus, ...) */
+    char left_out_why[128];                   /* what the first of them said; "" when there is none */
+    struct topo topo;                         /* gpus_len cards; network cards of a simulated machine too */
 };
 
 /*

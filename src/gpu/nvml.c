@@ -16,8 +16,7 @@ struct entry {
 };
 
 static const struct entry entries[] = {
-#define X(field, function, required, older)                                                        \
-    {#function, older, offsetof(struct nvml, field), required},
+#define X(field, function, required, older) {#function, older, offsetof(struct nvml, field), required},
     NVML_FUNCTIONS(X)
 #undef X
 };

@@ -16,38 +16,38 @@
 #include <stdbool.h>
 
 /* X(field, NVML function, required, older name or NULL) */
-#define NVML_FUNCTIONS(X)                                                                          \
-    X(init, nvmlInit_v2, true, "nvmlInit")                                                         \
-    X(shutdown, nvmlShutdown, true, NULL)                                                          \
-    X(error_string, nvmlErrorString, false, NULL)                                                  \
-    X(driver_version, nvmlSystemGetDriverVersion, true, NULL)                                      \
-    X(nvml_version, nvmlSystemGetNVMLVersion, false, NULL)                                         \
-    X(cuda_version, nvmlSystemGetCudaDriverVersion_v2, false, "nvmlSystemGetCudaDriverVersion")    \
-    X(count, nvmlDeviceGetCount_v2, true, "nvmlDeviceGetCount")                                    \
-    X(handle_by_index, nvmlDeviceGetHandleByIndex_v2, true, "nvmlDeviceGetHandleByIndex")          \
-    X(name, nvmlDeviceGetName, true, NULL)                                                         \
-    X(uuid, nvmlDeviceGetUUID, true, NULL)                                                         \
-    X(memory, nvmlDeviceGetMemoryInfo, true, NULL)                                                 \
-    X(memory_v2, nvmlDeviceGetMemoryInfo_v2, false, NULL)                                          \
-    X(pci, nvmlDeviceGetPciInfo_v3, false, NULL)                                                   \
-    X(minor, nvmlDeviceGetMinorNumber, false, NULL)                                                \
-    X(serial, nvmlDeviceGetSerial, false, NULL)                                                    \
-    X(capability, nvmlDeviceGetCudaComputeCapability, false, NULL)                                 \
-    X(mig_mode, nvmlDeviceGetMigMode, false, NULL)                                                 \
-    X(utilization, nvmlDeviceGetUtilizationRates, false, NULL)                                     \
-    X(processes_v3, nvmlDeviceGetComputeRunningProcesses_v3, false, NULL)                          \
-    X(processes_v2, nvmlDeviceGetComputeRunningProcesses_v2, false, NULL)                          \
-    X(process_utilization, nvmlDeviceGetProcessUtilization, false, NULL)                           \
-    X(temperature, nvmlDeviceGetTemperature, false, NULL)                                          \
-    X(power, nvmlDeviceGetPowerUsage, false, NULL)                                                 \
-    X(power_limit, nvmlDeviceGetEnforcedPowerLimit, false, NULL)                                   \
-    X(common_ancestor, nvmlDeviceGetTopologyCommonAncestor, false, NULL)                           \
-    X(nvlink_state, nvmlDeviceGetNvLinkState, false, NULL)                                         \
-    X(nvlink_remote_pci, nvmlDeviceGetNvLinkRemotePciInfo_v2, false, NULL)                         \
-    X(nvlink_remote_type, nvmlDeviceGetNvLinkRemoteDeviceType, false, NULL)                        \
-    X(nvlink_version, nvmlDeviceGetNvLinkVersion, false, NULL)                                     \
-    X(cpu_affinity, nvmlDeviceGetCpuAffinity, false, NULL)                                         \
-    X(memory_affinity, nvmlDeviceGetMemoryAffinity, false, NULL)                                   \
+#define NVML_FUNCTIONS(X)                                                                       \
+    X(init, nvmlInit_v2, true, "nvmlInit")                                                      \
+    X(shutdown, nvmlShutdown, true, NULL)                                                       \
+    X(error_string, nvmlErrorString, false, NULL)                                               \
+    X(driver_version, nvmlSystemGetDriverVersion, true, NULL)                                   \
+    X(nvml_version, nvmlSystemGetNVMLVersion, false, NULL)                                      \
+    X(cuda_version, nvmlSystemGetCudaDriverVersion_v2, false, "nvmlSystemGetCudaDriverVersion") \
+    X(count, nvmlDeviceGetCount_v2, true, "nvmlDeviceGetCount")                                 \
+    X(handle_by_index, nvmlDeviceGetHandleByIndex_v2, true, "nvmlDeviceGetHandleByIndex")       \
+    X(name, nvmlDeviceGetName, true, NULL)                                                      \
+    X(uuid, nvmlDeviceGetUUID, true, NULL)                                                      \
+    X(memory, nvmlDeviceGetMemoryInfo, true, NULL)                                              \
+    X(memory_v2, nvmlDeviceGetMemoryInfo_v2, false, NULL)                                       \
+    X(pci, nvmlDeviceGetPciInfo_v3, false, NULL)                                                \
+    X(minor, nvmlDeviceGetMinorNumber, false, NULL)                                             \
+    X(serial, nvmlDeviceGetSerial, false, NULL)                                                 \
+    X(capability, nvmlDeviceGetCudaComputeCapability, false, NULL)                              \
+    X(mig_mode, nvmlDeviceGetMigMode, false, NULL)                                              \
+    X(utilization, nvmlDeviceGetUtilizationRates, false, NULL)                                  \
+    X(processes_v3, nvmlDeviceGetComputeRunningProcesses_v3, false, NULL)                       \
+    X(processes_v2, nvmlDeviceGetComputeRunningProcesses_v2, false, NULL)                       \
+    X(process_utilization, nvmlDeviceGetProcessUtilization, false, NULL)                        \
+    X(temperature, nvmlDeviceGetTemperature, false, NULL)                                       \
+    X(power, nvmlDeviceGetPowerUsage, false, NULL)                                              \
+    X(power_limit, nvmlDeviceGetEnforcedPowerLimit, false, NULL)                                \
+    X(common_ancestor, nvmlDeviceGetTopologyCommonAncestor, false, NULL)                        \
+    X(nvlink_state, nvmlDeviceGetNvLinkState, false, NULL)                                      \
+    X(nvlink_remote_pci, nvmlDeviceGetNvLinkRemotePciInfo_v2, false, NULL)                      \
+    X(nvlink_remote_type, nvmlDeviceGetNvLinkRemoteDeviceType, false, NULL)                     \
+    X(nvlink_version, nvmlDeviceGetNvLinkVersion, false, NULL)                                  \
+    X(cpu_affinity, nvmlDeviceGetCpuAffinity, false, NULL)                                      \
+    X(memory_affinity, nvmlDeviceGetMemoryAffinity, false, NULL)                                \
     X(numa_node, nvmlDeviceGetNumaNodeId, false, NULL)
 
 struct nvml {

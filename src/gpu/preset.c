@@ -82,15 +82,13 @@ struct parser {
     struct preset *p;
     unsigned line;
     enum section section;
-    uint32_t index;   /* of the model, card or network card */
-    uint64_t seen[7]; /* by section: keys of it that were set */
-    uint32_t once;    /* sections that may come once and did */
-    char rows[2][TOPO_DEVICES_MAX]
-             [PRESET_LINE_MAX]; /* of links and pcie, as text; "" when missing */
+    uint32_t index;                                  /* of the model, card or network card */
+    uint64_t seen[7];                                /* by section: keys of it that were set */
+    uint32_t once;                                   /* sections that may come once and did */
+    char rows[2][TOPO_DEVICES_MAX][PRESET_LINE_MAX]; /* of links and pcie, as text; "" when missing */
 };
 
-static int bad(const struct parser *s, struct err *e, const char *key, const char *value,
-               const char *allowed)
+static int bad(const struct parser *s, struct err *e, const char *key, const char *value, const char *allowed)
 {
     return err_set(e, -EINVAL, "line %u: %s: \"%.40s\": %s", s->line, key, value, allowed);
 }
@@ -120,8 +118,7 @@ static int parse_dotted(const char *v, uint32_t *a, uint32_t *b)
     return 0;
 }
 
-static int set_number(struct parser *s, const struct key *k, void *base, const char *v,
-                      struct err *e)
+static int set_number(struct parser *s, const struct key *k, void *base, const char *v, struct err *e)
 {
     struct err why = {0};
     int64_t n = 0;
@@ -175,9 +172,7 @@ static int set_gpu_key(struct parser *s, const struct key *k, const char *v, str
         return bad(s, e, k->name, v, "no such model stands above");
     }
     if (strcmp(k->name, "bus") == 0)
-        return parse_bus(v, g) == 0
-                   ? 0
-                   : bad(s, e, k->name, v, "a bus id such as 00000000:07:00.0 is needed");
+        return parse_bus(v, g) == 0 ? 0 : bad(s, e, k->name, v, "a bus id such as 00000000:07:00.0 is needed");
     if (strcmp(k->name, "cpus") == 0)
         return topo_cpus_parse(v, g->cpus, SIMGPU_CPU_WORDS) == 0
                    ? 0
@@ -216,9 +211,8 @@ static int set_value(struct parser *s, const struct key *k, const char *v, struc
     case KIND_TEXT: {
         bool plain = k->section == SEC_MODEL || strcmp(k->name, "title") == 0;
         if (plain ? !text_ok(v, k->size) : !name_ok(v, k->size))
-            return err_set(e, -EINVAL, "line %u: %s: \"%.40s\": 1 to %zu %s are allowed", s->line,
-                           k->name, v, k->size - 1,
-                           plain ? "printable characters" : "letters, digits, '_', '.', '-'");
+            return err_set(e, -EINVAL, "line %u: %s: \"%.40s\": 1 to %zu %s are allowed", s->line, k->name, v,
+                           k->size - 1, plain ? "printable characters" : "letters, digits, '_', '.', '-'");
         memcpy(field, v, strlen(v) + 1);
         return 0;
     }
@@ -241,8 +235,7 @@ static int device_index(const struct preset *p, const char *name)
     for (uint32_t i = 0; i < p->gpus_len + p->nics_len; i++) {
         char expected[16];
         bool gpu = i < p->gpus_len;
-        snprintf(expected, sizeof(expected), "%s%u", gpu ? "GPU" : "NIC",
-                 gpu ? i : i - p->gpus_len);
+        snprintf(expected, sizeof(expected), "%s%u", gpu ? "GPU" : "NIC", gpu ? i : i - p->gpus_len);
         if (strcmp(expected, name) == 0)
             return (int)i;
     }
@@ -254,8 +247,7 @@ static int matrix_row(struct parser *s, const char *key, const char *v, struct e
     int i = device_index(s->p, key);
     char *row = i >= 0 ? s->rows[s->section == SEC_PCIE][i] : NULL;
     if (!row || (s->section == SEC_PCIE && (uint32_t)i >= s->p->gpus_len))
-        return err_set(e, -EINVAL, "line %u: \"%.40s\" is no device that stands above", s->line,
-                       key);
+        return err_set(e, -EINVAL, "line %u: \"%.40s\" is no device that stands above", s->line, key);
     if (*row)
         return err_set(e, -EINVAL, "line %u: the row of %s stands there twice", s->line, key);
     snprintf(row, PRESET_LINE_MAX, "%s", v);
@@ -283,8 +275,8 @@ static int end_section(struct parser *s, struct err *e)
 {
     for (size_t i = 0; i < KEYS_LEN; i++) {
         if (keys[i].section == s->section && keys[i].required && !(s->seen[s->section] >> i & 1))
-            return err_set(e, -EINVAL, "the section that ends before line %u lacks the key \"%s\"",
-                           s->line, keys[i].name);
+            return err_set(e, -EINVAL, "the section that ends before line %u lacks the key \"%s\"", s->line,
+                           keys[i].name);
     }
     return 0;
 }
@@ -295,11 +287,10 @@ static int numbered(struct parser *s, const char *text, uint32_t *len, uint32_t 
     char expected[16];
     snprintf(expected, sizeof(expected), "%u", *len);
     if (*len == max)
-        return err_set(e, -EINVAL, "line %u: more than %u of these are not supported", s->line,
-                       max);
+        return err_set(e, -EINVAL, "line %u: more than %u of these are not supported", s->line, max);
     if (strcmp(text, expected) != 0)
-        return err_set(e, -EINVAL, "line %u: number \"%.20s\": they count from 0 up; %s is next",
-                       s->line, text, expected);
+        return err_set(e, -EINVAL, "line %u: number \"%.20s\": they count from 0 up; %s is next", s->line, text,
+                       expected);
     s->index = (*len)++;
     return 0;
 }
@@ -308,8 +299,7 @@ static int begin_model(struct parser *s, const char *id, struct err *e)
 {
     struct preset *p = s->p;
     if (p->models_len == PRESET_MODELS_MAX)
-        return err_set(e, -EINVAL, "line %u: more than %u models are not supported", s->line,
-                       PRESET_MODELS_MAX);
+        return err_set(e, -EINVAL, "line %u: more than %u models are not supported", s->line, PRESET_MODELS_MAX);
     if (!name_ok(id, TOPO_NAME_SIZE))
         return bad(s, e, "model", id, "1 to 31 letters, digits, '_', '.', '-' are allowed");
     for (uint32_t i = 0; i < p->models_len; i++)
@@ -322,8 +312,7 @@ static int begin_model(struct parser *s, const char *id, struct err *e)
 
 static int begin_section(struct parser *s, char *head, struct err *e)
 {
-    static const char *const once_names[] = {
-        [SEC_HOST] = "host", [SEC_LINKS] = "links", [SEC_PCIE] = "pcie"};
+    static const char *const once_names[] = {[SEC_HOST] = "host", [SEC_LINKS] = "links", [SEC_PCIE] = "pcie"};
     int rc = end_section(s, e);
     if (rc != 0)
         return rc;
@@ -371,16 +360,13 @@ static int handle_line(struct parser *s, char *line, struct err *e)
     if (indent == n || line[n - 1] == ' ')
         return err_set(e, -EINVAL, "line %u: white space at the end", s->line);
     if (indent != 0 && (indent != 2 || s->section == SEC_TOP))
-        return err_set(e, -EINVAL,
-                       "line %u: indented by %zu; keys of a section stand two spaces in", s->line,
-                       indent);
+        return err_set(e, -EINVAL, "line %u: indented by %zu; keys of a section stand two spaces in", s->line, indent);
     if (indent == 0 && line[n - 1] == ':') {
         line[n - 1] = 0;
         return begin_section(s, line, e);
     }
     if (indent == 0 && s->section != SEC_TOP)
-        return err_set(e, -EINVAL, "line %u: keys of the machine stand before all sections",
-                       s->line);
+        return err_set(e, -EINVAL, "line %u: keys of the machine stand before all sections", s->line);
     char *colon = strstr(line, ": ");
     if (!colon)
         return err_set(e, -EINVAL, "line %u: \"key: value\" or \"section:\" is needed", s->line);
@@ -390,23 +376,18 @@ static int handle_line(struct parser *s, char *line, struct err *e)
 }
 
 /* Splits the row of device `i` into `n` cells and stores them. */
-static int parse_cells(const struct parser *s, uint32_t i, uint32_t n, bool pcie,
-                       struct topo_link *out, struct err *e)
+static int parse_cells(const struct parser *s, uint32_t i, uint32_t n, bool pcie, struct topo_link *out, struct err *e)
 {
     char text[PRESET_LINE_MAX], *save = NULL;
     const char *section = pcie ? "pcie" : "links", *name = s->p->topo.dev[i].name;
     memcpy(text, s->rows[pcie][i], sizeof(text));
     uint32_t len = 0;
     for (char *cell = strtok_r(text, " ", &save); cell; cell = strtok_r(NULL, " ", &save), len++) {
-        if (len == n || topo_link_parse(cell, &out[len]) != 0 ||
-            (pcie && out[len].cls == TOPO_NVLINK))
-            return err_set(
-                e, -EINVAL,
-                "%s: %s: \"%.16s\": %u cells of X, %sPIX, PXB, PHB, NODE, SYS are needed", section,
-                name, cell, n, pcie ? "" : "NV1..NV18, ");
+        if (len == n || topo_link_parse(cell, &out[len]) != 0 || (pcie && out[len].cls == TOPO_NVLINK))
+            return err_set(e, -EINVAL, "%s: %s: \"%.16s\": %u cells of X, %sPIX, PXB, PHB, NODE, SYS are needed",
+                           section, name, cell, n, pcie ? "" : "NV1..NV18, ");
         if ((out[len].cls == TOPO_SELF) != (len == i))
-            return err_set(e, -EINVAL, "%s: %s: X must stand on the diagonal and nowhere else",
-                           section, name);
+            return err_set(e, -EINVAL, "%s: %s: X must stand on the diagonal and nowhere else", section, name);
     }
     if (len != n)
         return err_set(e, -EINVAL, "%s: %s: %u cells instead of %u", section, name, len, n);
@@ -431,11 +412,10 @@ static int build_links(const struct parser *s, struct err *e)
             return rc;
         for (uint32_t j = 0; j < i; j++) {
             if (!symmetric(t, i, j))
-                return err_set(e, -EINVAL, "links: %s and %s say different things of each other",
-                               t->dev[i].name, t->dev[j].name);
+                return err_set(e, -EINVAL, "links: %s and %s say different things of each other", t->dev[i].name,
+                               t->dev[j].name);
             if (t->link[i][j].cls == TOPO_NVLINK && i >= p->gpus_len)
-                return err_set(e, -EINVAL, "links: %s: a network card has no NVLink",
-                               t->dev[i].name);
+                return err_set(e, -EINVAL, "links: %s: a network card has no NVLink", t->dev[i].name);
         }
     }
     return 0;
@@ -460,8 +440,7 @@ static int build_pcie(const struct parser *s, struct err *e)
             if (given && cls != TOPO_NVLINK && cls != row[j].cls)
                 return err_set(e, -EINVAL, "pcie: GPU%u, GPU%u: links says something else", i, j);
             if (j < i && p->pcie[i][j] != p->pcie[j][i])
-                return err_set(e, -EINVAL,
-                               "pcie: GPU%u and GPU%u say different things of each other", i, j);
+                return err_set(e, -EINVAL, "pcie: GPU%u and GPU%u say different things of each other", i, j);
         }
     }
     return 0;
@@ -476,18 +455,15 @@ static int check_nvlinks(const struct preset *p, struct err *e)
         for (uint32_t j = 0; j < p->gpus_len; j++) {
             struct topo_link l = p->topo.link[i][j];
             bool other = p->models[p->gpus[j].model].nvlink_switched;
-            bool wrong = m->nvlink_switched && i != j && other &&
-                         (l.cls != TOPO_NVLINK || l.nvlinks != m->nvlinks);
+            bool wrong = m->nvlink_switched && i != j && other && (l.cls != TOPO_NVLINK || l.nvlinks != m->nvlinks);
             wrong = wrong || (m->nvlink_switched != other && l.cls == TOPO_NVLINK);
             if (wrong)
-                return err_set(e, -EINVAL,
-                               "links: GPU%u, GPU%u: with nvlink-switched it must be NV%u", i, j,
+                return err_set(e, -EINVAL, "links: GPU%u, GPU%u: with nvlink-switched it must be NV%u", i, j,
                                m->nvlinks);
             sum += l.nvlinks;
         }
         if (!m->nvlink_switched && sum > m->nvlinks)
-            return err_set(e, -EINVAL, "links: GPU%u: %u NVLinks, but the model %s has %u", i, sum,
-                           m->id, m->nvlinks);
+            return err_set(e, -EINVAL, "links: GPU%u: %u NVLinks, but the model %s has %u", i, sum, m->id, m->nvlinks);
     }
     return 0;
 }
@@ -497,14 +473,11 @@ static int check_cards(const struct preset *p, struct err *e)
     for (uint32_t i = 0; i < p->models_len; i++) {
         const struct preset_model *m = &p->models[i];
         if (m->reserved_mib + (uint64_t)m->context_mib >= m->mem_mib)
-            return err_set(e, -EINVAL,
-                           "model %s: reserved-mib and context-mib leave nothing of memory-mib",
-                           m->id);
+            return err_set(e, -EINVAL, "model %s: reserved-mib and context-mib leave nothing of memory-mib", m->id);
         if (m->power_idle_w > m->power_limit_w)
             return err_set(e, -EINVAL, "model %s: power-idle-w is above power-limit-w", m->id);
         if (m->nvlink_switched && (m->nvlinks == 0 || m->nvlink_version == 0))
-            return err_set(e, -EINVAL, "model %s: nvlink-switched needs nvlinks and nvlink-version",
-                           m->id);
+            return err_set(e, -EINVAL, "model %s: nvlink-switched needs nvlinks and nvlink-version", m->id);
     }
     for (uint32_t i = 0; i < p->gpus_len; i++)
         for (uint32_t j = 0; j < i; j++)
@@ -564,8 +537,7 @@ int preset_parse(const char *text, size_t len, struct preset *ret, struct err *e
         char line[PRESET_LINE_MAX];
         s->line++;
         if (n >= sizeof(line) || memchr(text + at, 0, n))
-            return err_set(e, -EINVAL, "line %u: not text, or more than %d bytes", s->line,
-                           PRESET_LINE_MAX - 1);
+            return err_set(e, -EINVAL, "line %u: not text, or more than %d bytes", s->line, PRESET_LINE_MAX - 1);
         memcpy(line, text + at, n);
         line[n] = 0;
         rc = handle_line(s, line, e);
@@ -622,8 +594,7 @@ static int not_found(const char *text, const char *folder, struct err *e)
     }
     if (dir)
         closedir(dir);
-    int rc = err_set(e, -ENOENT, "no preset \"%.40s\"; %s%s", text,
-                     names.len ? "there are " : "none is installed in ",
+    int rc = err_set(e, -ENOENT, "no preset \"%.40s\"; %s%s", text, names.len ? "there are " : "none is installed in ",
                      names.len ? strbuf_str(&names) : folder);
     strbuf_done(&names);
     return rc;
@@ -640,8 +611,7 @@ int preset_find(const char *text, const char *folder, char **ret, struct err *e)
     if (path.failed)
         return err_set(e, -ENOMEM, "no memory");
     if (access(strbuf_str(&path), F_OK) != 0) {
-        int rc = is_path ? err_set(e, -errno, "%s: %s", text, strerror(errno))
-                         : not_found(text, folder, e);
+        int rc = is_path ? err_set(e, -errno, "%s: %s", text, strerror(errno)) : not_found(text, folder, e);
         strbuf_done(&path);
         return rc;
     }
@@ -658,7 +628,6 @@ void preset_uuid(const char *preset_name, uint32_t index, char out[48])
     struct rng r;
     rng_init(&r, seed + index);
     uint64_t a = rng_next(&r), b = rng_next(&r);
-    snprintf(out, 48, "GPU-%08x-%04x-4%03x-%04x-%04x%08x", (unsigned)(a >> 32),
-             (unsigned)(a >> 16 & 0xffff), (unsigned)(a & 0xfff),
-             (unsigned)(0x8000 | (b >> 48 & 0x3fff)), (unsigned)(b >> 32 & 0xffff), (unsigned)b);
+    snprintf(out, 48, "GPU-%08x-%04x-4%03x-%04x-%04x%08x", (unsigned)(a >> 32), (unsigned)(a >> 16 & 0xffff),
+             (unsigned)(a & 0xfff), (unsigned)(0x8000 | (b >> 48 & 0x3fff)), (unsigned)(b >> 32 & 0xffff), (unsigned)b);
 }

@@ -60,9 +60,8 @@ struct preset {
     struct preset_gpu gpus[SIMGPU_CARDS_MAX];
     uint32_t nics_len;
     char nics[SIMGPU_NICS_MAX][TOPO_NAME_SIZE];
-    struct topo topo; /* as nvidia-smi would print it */
-    uint8_t pcie[SIMGPU_CARDS_MAX]
-                [SIMGPU_CARDS_MAX]; /* enum topo_class of the path without NVLink */
+    struct topo topo;                                 /* as nvidia-smi would print it */
+    uint8_t pcie[SIMGPU_CARDS_MAX][SIMGPU_CARDS_MAX]; /* enum topo_class of the path without NVLink */
 };
 
 /* Parses the `len` bytes. -EINVAL with the reason; *ret is untouched then. `ret` is large: not for

@@ -28,8 +28,7 @@ static void sample_card(const struct nvml *n, nvmlDevice_t d, struct telemetry_g
     nvmlMemory_v2_t v2 = {.version = NVML_STRUCT_VERSION(nvmlMemory_v2_t, 2)};
     nvmlMemory_t v1;
     unsigned value;
-    *g = (struct telemetry_gpu){TELEMETRY_NONE, TELEMETRY_NONE, TELEMETRY_NONE,
-                                TELEMETRY_NONE, TELEMETRY_NONE, false};
+    *g = (struct telemetry_gpu){TELEMETRY_NONE, TELEMETRY_NONE, TELEMETRY_NONE, TELEMETRY_NONE, TELEMETRY_NONE, false};
     if (n->utilization && n->utilization(d, &util) == NVML_SUCCESS) {
         g->util_pct = (int32_t)(util.gpu <= 100 ? util.gpu : 100);
         g->mem_util_pct = (int32_t)(util.memory <= 100 ? util.memory : 100);
@@ -50,23 +49,19 @@ static void sample_card(const struct nvml *n, nvmlDevice_t d, struct telemetry_g
 }
 
 /* The entry of (gpu, pid) among those from `first` on, made when new; NULL without memory. */
-static struct telemetry_process *entry(struct telemetry *t, size_t first, uint32_t gpu,
-                                       uint32_t pid)
+static struct telemetry_process *entry(struct telemetry *t, size_t first, uint32_t gpu, uint32_t pid)
 {
     for (size_t i = first; i < t->processes_len; i++)
         if (t->processes[i].pid == pid)
             return &t->processes[i];
-    if (mem_grow(&t->processes, &t->processes_cap, t->processes_len + 1, sizeof(*t->processes)) !=
-        0)
+    if (mem_grow(&t->processes, &t->processes_cap, t->processes_len + 1, sizeof(*t->processes)) != 0)
         return NULL;
     struct telemetry_process *p = &t->processes[t->processes_len++];
-    *p = (struct telemetry_process){
-        .gpu = gpu, .pid = pid, .mem_mib = TELEMETRY_NONE, .sm_pct = TELEMETRY_NONE};
+    *p = (struct telemetry_process){.gpu = gpu, .pid = pid, .mem_mib = TELEMETRY_NONE, .sm_pct = TELEMETRY_NONE};
     return p;
 }
 
-static int sample_memory(const struct nvml *n, nvmlDevice_t d, uint32_t gpu, size_t first,
-                         struct telemetry *t)
+static int sample_memory(const struct nvml *n, nvmlDevice_t d, uint32_t gpu, size_t first, struct telemetry *t)
 {
     __typeof__(n->processes_v3) list = n->processes_v3 ? n->processes_v3 : n->processes_v2;
     unsigned room = LIST_ROOM;
@@ -93,17 +88,17 @@ static int sample_memory(const struct nvml *n, nvmlDevice_t d, uint32_t gpu, siz
     return 0;
 }
 
-static int take_utilization(const nvmlProcessUtilizationSample_t *samples, unsigned count,
-                            uint32_t gpu, size_t first, struct telemetry *t)
+static int take_utilization(const nvmlProcessUtilizationSample_t *samples, unsigned count, uint32_t gpu, size_t first,
+                            struct telemetry *t)
 {
     for (unsigned i = 0; i < count; i++) {
         if (samples[i].timeStamp > t->last_seen_us[gpu])
             t->last_seen_us[gpu] = samples[i].timeStamp;
         bool newest = true;
         for (unsigned j = 0; j < count; j++)
-            newest = newest && !(samples[j].pid == samples[i].pid &&
-                                 (samples[j].timeStamp > samples[i].timeStamp ||
-                                  (samples[j].timeStamp == samples[i].timeStamp && j > i)));
+            newest = newest &&
+                     !(samples[j].pid == samples[i].pid && (samples[j].timeStamp > samples[i].timeStamp ||
+                                                            (samples[j].timeStamp == samples[i].timeStamp && j > i)));
         if (!newest)
             continue;
         struct telemetry_process *p = entry(t, first, gpu, samples[i].pid);
@@ -114,8 +109,7 @@ static int take_utilization(const nvmlProcessUtilizationSample_t *samples, unsig
     return 0;
 }
 
-static int sample_utilization(const struct nvml *n, nvmlDevice_t d, uint32_t gpu, size_t first,
-                              struct telemetry *t)
+static int sample_utilization(const struct nvml *n, nvmlDevice_t d, uint32_t gpu, size_t first, struct telemetry *t)
 {
     unsigned room = LIST_ROOM;
     for (int tries = 0; n->process_utilization && tries < LIST_TRIES; tries++) {
@@ -128,9 +122,7 @@ static int sample_utilization(const struct nvml *n, nvmlDevice_t d, uint32_t gpu
             room = (count > room ? count : room) + LIST_ROOM;
             continue;
         }
-        return rc == NVML_SUCCESS
-                   ? take_utilization(samples, count < room ? count : room, gpu, first, t)
-                   : 0;
+        return rc == NVML_SUCCESS ? take_utilization(samples, count < room ? count : room, gpu, first, t) : 0;
     }
     return 0;
 }
@@ -143,12 +135,10 @@ static int by_card_and_pid(const void *a, const void *b)
     return x->pid < y->pid ? -1 : x->pid > y->pid;
 }
 
-int telemetry_sample(const struct nvml *n, const struct gpu_inventory *inv, struct telemetry *t,
-                     struct err *e)
+int telemetry_sample(const struct nvml *n, const struct gpu_inventory *inv, struct telemetry *t, struct err *e)
 {
     t->source = inv->simulated ? "nvml utilization, simulated" : "nvml utilization";
-    t->process_source =
-        inv->simulated ? "nvml process utilization, simulated" : "nvml process utilization";
+    t->process_source = inv->simulated ? "nvml process utilization, simulated" : "nvml process utilization";
     t->gpus_len = inv->gpus_len;
     t->processes_len = 0;
     for (uint32_t i = 0; i < inv->gpus_len; i++) {

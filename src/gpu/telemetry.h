@@ -47,7 +47,6 @@ void telemetry_done(struct telemetry *t);
  * the figures are replaced). A card that fails has `lost` set and no figures; only -ENOMEM is an
  * error.
  */
-int telemetry_sample(const struct nvml *n, const struct gpu_inventory *inv, struct telemetry *t,
-                     struct err *e);
+int telemetry_sample(const struct nvml *n, const struct gpu_inventory *inv, struct telemetry *t, struct err *e);
 
 #endif

@@ -56,8 +56,7 @@ struct topo {
     bool has_numa;
     bool has_gpu_numa;
     struct topo_device dev[TOPO_DEVICES_MAX];
-    struct topo_link link[TOPO_DEVICES_MAX]
-                         [TOPO_DEVICES_MAX]; /* symmetric, TOPO_SELF on the diagonal */
+    struct topo_link link[TOPO_DEVICES_MAX][TOPO_DEVICES_MAX]; /* symmetric, TOPO_SELF on the diagonal */
 };
 
 /* An all-unknown matrix of named devices with all three columns; the counts are within the maxima.

@@ -120,8 +120,7 @@ static int header_columns(const struct reader *r, unsigned i, struct topo *t)
         t->has_cpus = true;
         i += 2;
     }
-    if (i + 1 < n && t->has_cpus && strcmp(w[i], "NUMA") == 0 &&
-        strcmp(w[i + 1], "Affinity") == 0) {
+    if (i + 1 < n && t->has_cpus && strcmp(w[i], "NUMA") == 0 && strcmp(w[i + 1], "Affinity") == 0) {
         t->has_numa = true;
         i += 2;
     }
@@ -142,16 +141,13 @@ static int parse_header(const struct reader *r, struct topo *t, struct err *e)
         int number = gpu_number(name);
         bool gpu = number > last && t->gpus_len == t->devices_len;
         if (!name_ok(name))
-            return line_error(
-                r, e,
-                "a device name in the header has characters other than letters, digits, '_.-'");
+            return line_error(r, e, "a device name in the header has characters other than letters, digits, '_.-'");
         if (t->devices_len == TOPO_DEVICES_MAX)
             return line_error(r, e, "more devices than are supported (80)");
         if (gpu && t->gpus_len == TOPO_GPUS_MAX)
             return line_error(r, e, "more cards than are supported (16)");
         if (strncmp(name, "GPU", 3) == 0 && !gpu)
-            return line_error(r, e,
-                              "cards must be GPU0, GPU1, ... in order, before all other devices");
+            return line_error(r, e, "cards must be GPU0, GPU1, ... in order, before all other devices");
         if (gpu) {
             t->gpus_len++;
             last = number;
@@ -162,20 +158,16 @@ static int parse_header(const struct reader *r, struct topo *t, struct err *e)
         memcpy(t->dev[t->devices_len++].name, name, strlen(name) + 1);
     }
     if (header_columns(r, i, t) != 0)
-        return line_error(
-            r, e,
-            "unknown words behind the devices; known are CPU Affinity, NUMA Affinity, GPU NUMA ID");
+        return line_error(r, e, "unknown words behind the devices; known are CPU Affinity, NUMA Affinity, GPU NUMA ID");
     return 0;
 }
 
 static bool list_ok(const char *text)
 {
-    return strcmp(text, "N/A") == 0 ||
-           (text[0] >= '0' && text[0] <= '9' && !text[strspn(text, "0123456789,-")]);
+    return strcmp(text, "N/A") == 0 || (text[0] >= '0' && text[0] <= '9' && !text[strspn(text, "0123456789,-")]);
 }
 
-static int set_field(const struct reader *r, char *field, size_t size, const char *text,
-                     struct err *e)
+static int set_field(const struct reader *r, char *field, size_t size, const char *text, struct err *e)
 {
     if (!list_ok(text))
         return line_error(r, e, "an affinity is neither a list of numbers nor N/A");
@@ -187,11 +179,9 @@ static int set_field(const struct reader *r, char *field, size_t size, const cha
 }
 
 /* The `n` tokens behind the cells of a card's row. */
-static int row_columns(const struct reader *r, unsigned first, struct topo *t,
-                       struct topo_device *d, struct err *e)
+static int row_columns(const struct reader *r, unsigned first, struct topo *t, struct topo_device *d, struct err *e)
 {
-    unsigned n = r->tokens_len - first, want = t->has_cpus + t->has_numa + t->has_gpu_numa,
-             at = first;
+    unsigned n = r->tokens_len - first, want = t->has_cpus + t->has_numa + t->has_gpu_numa, at = first;
     if (n > want)
         return line_error(r, e, "more values than columns");
     const char *last = n ? r->token[r->tokens_len - 1] : "";
@@ -214,19 +204,16 @@ static int row_columns(const struct reader *r, unsigned first, struct topo *t,
 static int parse_row(const struct reader *r, uint32_t row, struct topo *t, struct err *e)
 {
     if (strcmp(r->token[0], t->dev[row].name) != 0)
-        return err_set(e, -EINVAL, "line %u: expected the row of %s", r->line_number,
-                       t->dev[row].name);
+        return err_set(e, -EINVAL, "line %u: expected the row of %s", r->line_number, t->dev[row].name);
     if (r->tokens_len < 1 + t->devices_len)
-        return err_set(e, -EINVAL, "line %u: the row of %s has %u cells instead of %u",
-                       r->line_number, t->dev[row].name, r->tokens_len - 1, t->devices_len);
+        return err_set(e, -EINVAL, "line %u: the row of %s has %u cells instead of %u", r->line_number,
+                       t->dev[row].name, r->tokens_len - 1, t->devices_len);
     for (uint32_t j = 0; j < t->devices_len; j++) {
         const char *cell = r->token[1 + j];
         struct topo_link *link = &t->link[row][j];
         if (topo_link_parse(cell, link) != 0)
-            return err_set(
-                e, -EINVAL,
-                "line %u: cell \"%.16s\" is none of X, NV1..NV99, PIX, PXB, PHB, NODE, SYS",
-                r->line_number, cell);
+            return err_set(e, -EINVAL, "line %u: cell \"%.16s\" is none of X, NV1..NV99, PIX, PXB, PHB, NODE, SYS",
+                           r->line_number, cell);
         if ((link->cls == TOPO_SELF) != (j == row))
             return line_error(r, e, "X must stand on the diagonal and nowhere else");
         if (link->cls == TOPO_NVLINK && (row >= t->gpus_len || j >= t->gpus_len))
@@ -244,8 +231,7 @@ static int check_symmetry(const struct topo *t, struct err *e)
         for (uint32_t j = 0; j < i; j++) {
             struct topo_link a = t->link[i][j], b = t->link[j][i];
             if (a.cls != b.cls || a.nvlinks != b.nvlinks)
-                return err_set(e, -EINVAL, "the matrix is not symmetric at %s, %s", t->dev[i].name,
-                               t->dev[j].name);
+                return err_set(e, -EINVAL, "the matrix is not symmetric at %s, %s", t->dev[i].name, t->dev[j].name);
         }
     }
     return 0;
@@ -292,8 +278,8 @@ static int parse_all(struct reader *r, struct topo *t, struct err *e)
         if (rc != 0 || split(r) != 0)
             return line_error(r, e, "not a row of the matrix");
         if (r->tokens_len == 0)
-            return err_set(e, -EINVAL, "line %u: the matrix ends after %u of %u rows",
-                           r->line_number, row, t->devices_len);
+            return err_set(e, -EINVAL, "line %u: the matrix ends after %u of %u rows", r->line_number, row,
+                           t->devices_len);
         rc = parse_row(r, row, t, e);
         if (rc != 0)
             return rc;

@@ -12,8 +12,7 @@ int classes_init(struct classes *c, const struct trace *t, struct err *e)
     for (uint32_t i = 0; i < t->len; i++)
         if (t->jobs[i].gpus > most)
             most = t->jobs[i].gpus;
-    CLEANUP_FREE uint32_t *count =
-        mem_alloc((size_t)most + 1, sizeof count[0]); /* by cards, then the class + 1 */
+    CLEANUP_FREE uint32_t *count = mem_alloc((size_t)most + 1, sizeof count[0]); /* by cards, then the class + 1 */
     c->of = mem_alloc(t->len, sizeof c->of[0]);
     if (!count || !c->of)
         return err_set(e, -ENOMEM, "no memory for the classes of %u jobs", t->len);

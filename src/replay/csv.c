@@ -19,8 +19,7 @@ static int read_all(gzFile gz, const char *path, char **ret, size_t *ret_len, st
         int code = Z_OK;
         const char *why = gzerror(gz, &code);
         if (got < 0 || (code != Z_OK && code != Z_STREAM_END))
-            return err_set(e, code == Z_ERRNO ? -EIO : -EINVAL, "%s: cannot be read: %s", path,
-                           why);
+            return err_set(e, code == Z_ERRNO ? -EIO : -EINVAL, "%s: cannot be read: %s", path, why);
         if (got == 0)
             break;
         if (all.len + (size_t)got > CSV_BYTES_MAX)
@@ -78,8 +77,8 @@ int csv_open(struct csv *c, const char *path, struct err *e)
             return err_set(e, -ENOENT, "%s: no such file, with or without .gz", path);
     }
     if (gz == NULL)
-        return err_set(e, errno != 0 ? -errno : -ENOMEM, "%s: cannot be opened: %s",
-                       strbuf_str(&name), strerror(errno != 0 ? errno : ENOMEM));
+        return err_set(e, errno != 0 ? -errno : -ENOMEM, "%s: cannot be opened: %s", strbuf_str(&name),
+                       strerror(errno != 0 ? errno : ENOMEM));
     size_t len = 0;
     int r = read_all(gz, strbuf_str(&name), &c->text, &len, e);
     gzclose(gz);
@@ -93,8 +92,8 @@ int csv_open(struct csv *c, const char *path, struct err *e)
     }
     c->columns = cut_line(c, c->names);
     if (c->columns == 0 || c->columns > CSV_COLUMNS_MAX) {
-        r = err_set(e, -EINVAL, "%s: the first line names %zu columns, allowed are 1 to %d",
-                    c->path, c->columns, CSV_COLUMNS_MAX);
+        r = err_set(e, -EINVAL, "%s: the first line names %zu columns, allowed are 1 to %d", c->path, c->columns,
+                    CSV_COLUMNS_MAX);
         csv_done(c);
         return r;
     }
@@ -124,8 +123,7 @@ int csv_next(struct csv *c, struct err *e)
     if (len == 0)
         return 0;
     if (len != c->columns)
-        return err_set(e, -EINVAL, "%s:%u: %zu fields, the first line has %zu", c->path, c->line,
-                       len, c->columns);
+        return err_set(e, -EINVAL, "%s:%u: %zu fields, the first line has %zu", c->path, c->line, len, c->columns);
     return 1;
 }
 
@@ -137,9 +135,8 @@ int csv_u32(const struct csv *c, int column, uint32_t max, uint32_t *ret, struct
     for (; text[len] >= '0' && text[len] <= '9' && len < 11; len++)
         value = value * 10 + (uint64_t)(text[len] - '0');
     if (len == 0 || text[len] != '\0' || value > max)
-        return err_set(e, -EINVAL,
-                       "%s:%u: column %s is '%.40s', allowed are whole numbers from 0 to %u",
-                       c->path, c->line, c->names[column], text, max);
+        return err_set(e, -EINVAL, "%s:%u: column %s is '%.40s', allowed are whole numbers from 0 to %u", c->path,
+                       c->line, c->names[column], text, max);
     *ret = (uint32_t)value;
     return 0;
 }

@@ -68,11 +68,8 @@ static void sum_up(struct figures *f, const struct sim *s)
 int figures_take(struct figures *f, const struct sim *s, const char *schedule, struct err *e)
 {
     uint32_t n = s->trace->len;
-    *f = (struct figures){.placement = s->placement->name,
-                          .nodes = s->nodes,
-                          .gpus = s->gpus,
-                          .jobs = n,
-                          .skipped = s->trace->skipped};
+    *f = (struct figures){
+        .placement = s->placement->name, .nodes = s->nodes, .gpus = s->gpus, .jobs = n, .skipped = s->trace->skipped};
     f->trace = mem_strdup(s->trace->name);
     f->schedule = mem_strdup(schedule);
     f->queueing_s = mem_alloc(n, sizeof f->queueing_s[0]);

@@ -19,8 +19,7 @@ struct run {
 const struct strategy *openb_strategy(const char *name)
 {
     static const struct strategy *const published[] = {
-        &replay_bestfit, &replay_clustering, &replay_dotprod,
-        &replay_fgd,     &replay_packing,    &replay_random,
+        &replay_bestfit, &replay_clustering, &replay_dotprod, &replay_fgd, &replay_packing, &replay_random,
     };
     for (size_t i = 0; i < sizeof published / sizeof published[0]; i++) {
         if (strcmp(published[i]->name, name) == 0)
@@ -46,8 +45,7 @@ static int set_up_nodes(struct run *r, struct err *e)
         if (rc < 0)
             return rc;
         if (id != i)
-            return err_set(e, -EINVAL, "node list: row %u has the name '%s' of row %u", i,
-                           r->d->nodes[i].name, id);
+            return err_set(e, -EINVAL, "node list: row %u has the name '%s' of row %u", i, r->d->nodes[i].name, id);
         cluster_set_rank(&r->cluster, id, r->d->ranks[i]);
     }
     return 0;
@@ -112,8 +110,8 @@ static void measure(const struct run *r, struct openb_result *ret)
     ret->frag_pct_of_idle = percent(fragmentation, idle * weight);
 }
 
-static int arrive(struct run *r, const struct strategy *strategy, struct openb_result *ret,
-                  struct openb_placed *placed, struct err *e)
+static int arrive(struct run *r, const struct strategy *strategy, struct openb_result *ret, struct openb_placed *placed,
+                  struct err *e)
 {
     struct placement found CLEANUP(placement_done) = {0};
     for (uint32_t k = 0; k < r->d->arrivals_len; k++) {
@@ -139,8 +137,8 @@ static int arrive(struct run *r, const struct strategy *strategy, struct openb_r
     return 0;
 }
 
-int openb_run(const struct openb_data *d, const struct strategy *strategy, uint64_t seed,
-              struct openb_result *ret, struct openb_placed *placed, struct err *e)
+int openb_run(const struct openb_data *d, const struct strategy *strategy, uint64_t seed, struct openb_result *ret,
+              struct openb_placed *placed, struct err *e)
 {
     struct run r = {.d = d};
     struct openb_result result = {.arrived_pods = d->arrivals_len};

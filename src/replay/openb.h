@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The openb packing experiment (published with FGD, USENIX ATC 2023): tasks arrive one after another at a pool of 1,213
- * nodes and stay; one that fits nowhere is dropped; what counts is how much of the cards is given away when 130 % of them
- * have been asked for. Driven through the production ledger and placer, with production and published strategies.
+ * nodes and stay; one that fits nowhere is dropped; what counts is how much of the cards is given away when 130 % of
+ * them have been asked for. Driven through the production ledger and placer, with production and published strategies.
  */
 #ifndef REMUDA_REPLAY_OPENB_H
 #define REMUDA_REPLAY_OPENB_H
@@ -15,7 +15,7 @@ struct openb_result {
     uint32_t arrived_pods;
     uint32_t unscheduled_pods;
     uint64_t alloc_gpu_milli;
-    uint32_t alloc_pct;             /* in hundredths, like those below: 9529 is 95.29 % */
+    uint32_t alloc_pct; /* in hundredths, like those below: 9529 is 95.29 % */
     uint32_t frag_pct_of_capacity;
     uint32_t frag_pct_of_idle;
 };

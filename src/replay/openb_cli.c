@@ -67,8 +67,7 @@ static int parse_seed(const char *text, uint32_t *ret, struct err *e)
 {
     int64_t value;
     if (units_parse_int(text, 0, INT32_MAX, &value, NULL) < 0)
-        return err_set(e, -EINVAL, "--seed is \"%.32s\"; allowed: a whole number, 0 to %d", text,
-                       INT32_MAX);
+        return err_set(e, -EINVAL, "--seed is \"%.32s\"; allowed: a whole number, 0 to %d", text, INT32_MAX);
     *ret = (uint32_t)value;
     return 0;
 }
@@ -78,9 +77,8 @@ static int check_workload(const char *name, struct err *e)
 {
     if (name[0] == '\0' || strlen(name) >= WORKLOAD_SIZE ||
         strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(name))
-        return err_set(e, -EINVAL,
-                       "--workload is \"%.64s\"; allowed: 1 to %d small letters, digits and '-'",
-                       name, WORKLOAD_SIZE - 1);
+        return err_set(e, -EINVAL, "--workload is \"%.64s\"; allowed: 1 to %d small letters, digits and '-'", name,
+                       WORKLOAD_SIZE - 1);
     return 0;
 }
 
@@ -184,8 +182,7 @@ static int list_orders(const char *dir, struct order **ret, size_t *ret_len, str
 
 /* --- output --- */
 
-static void write_json(struct jsonw *w, const struct order *o, const char *policy,
-                       const struct openb_result *res)
+static void write_json(struct jsonw *w, const struct order *o, const char *policy, const struct openb_result *res)
 {
     jsonw_object(w);
     jsonw_key_str(w, "workload", o->workload);
@@ -205,14 +202,13 @@ static void write_json(struct jsonw *w, const struct order *o, const char *polic
 
 static void write_row(const struct order *o, const char *policy, const struct openb_result *res)
 {
-    printf("%-14s %6u  %-10s %8u %8u %10llu %7u.%02u %7u.%02u\n", o->workload, o->seed, policy,
-           res->arrived_pods, res->unscheduled_pods, (unsigned long long)res->alloc_gpu_milli,
-           res->alloc_pct / 100, res->alloc_pct % 100, res->frag_pct_of_capacity / 100,
-           res->frag_pct_of_capacity % 100);
+    printf("%-14s %6u  %-10s %8u %8u %10llu %7u.%02u %7u.%02u\n", o->workload, o->seed, policy, res->arrived_pods,
+           res->unscheduled_pods, (unsigned long long)res->alloc_gpu_milli, res->alloc_pct / 100, res->alloc_pct % 100,
+           res->frag_pct_of_capacity / 100, res->frag_pct_of_capacity % 100);
 }
 
-static int write_placements(const char *path, const struct openb_data *d,
-                            const struct openb_placed *placed, struct err *e)
+static int write_placements(const char *path, const struct openb_data *d, const struct openb_placed *placed,
+                            struct err *e)
 {
     FILE *f = fopen(path, "we");
     if (f == NULL)
@@ -225,8 +221,7 @@ static int write_placements(const char *path, const struct openb_data *d,
     return failed ? err_set(e, -EIO, "--placements %s: cannot be written", path) : 0;
 }
 
-static int run_order(const struct openb_request *q, const struct order *o, struct openb_result *res,
-                     struct err *e)
+static int run_order(const struct openb_request *q, const struct order *o, struct openb_result *res, struct err *e)
 {
     struct openb_data d;
     struct openb_placed *placed CLEANUP_FREE = NULL;
@@ -245,8 +240,7 @@ static int run_order(const struct openb_request *q, const struct order *o, struc
     return r;
 }
 
-static int run_orders(const struct openb_request *q, const struct order *orders, size_t len,
-                      struct err *e)
+static int run_orders(const struct openb_request *q, const struct order *orders, size_t len, struct err *e)
 {
     struct strbuf out CLEANUP(strbuf_done) = {0};
     struct jsonw w;
@@ -259,8 +253,8 @@ static int run_orders(const struct openb_request *q, const struct order *orders,
         if (r < 0)
             return r;
         if (!q->json && i == 0)
-            printf("%-14s %6s  %-10s %8s %8s %10s %10s %10s\n", "workload", "seed", "policy",
-                   "arrived", "dropped", "gpu-milli", "alloc-%", "frag-%");
+            printf("%-14s %6s  %-10s %8s %8s %10s %10s %10s\n", "workload", "seed", "policy", "arrived", "dropped",
+                   "gpu-milli", "alloc-%", "frag-%");
         write_json(&w, &orders[i], q->policy, &res);
         if (!q->json)
             write_row(&orders[i], q->policy, &res);

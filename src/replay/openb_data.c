@@ -14,8 +14,7 @@
 #define MEM_MAX     (1u << 30)
 #define PODS_MAX    1000000u
 #define COVERED_PPM 950000
-#define GPU_MEM_MIB                                                                                \
-    16384 /* the trace says nothing about the memory of cards, and no task asks for any */
+#define GPU_MEM_MIB 16384 /* the trace says nothing about the memory of cards, and no task asks for any */
 
 void openb_data_done(struct openb_data *d)
 {
@@ -33,21 +32,19 @@ static int no_memory(struct err *e)
 }
 
 /* A text field that has to fit into `size` bytes and, unless `may_be_empty`, say something. */
-static int text_field(const struct csv *c, int column, size_t size, bool may_be_empty, char *ret,
-                      struct err *e)
+static int text_field(const struct csv *c, int column, size_t size, bool may_be_empty, char *ret, struct err *e)
 {
     const char *text = c->fields[column];
     size_t len = strlen(text);
     if (len >= size || (len == 0 && !may_be_empty))
-        return err_set(e, -EINVAL, "%s:%u: column %s is '%.40s', allowed are %d to %zu bytes",
-                       c->path, c->line, c->names[column], text, !may_be_empty, size - 1);
+        return err_set(e, -EINVAL, "%s:%u: column %s is '%.40s', allowed are %d to %zu bytes", c->path, c->line,
+                       c->names[column], text, !may_be_empty, size - 1);
     memcpy(ret, text, len + 1);
     return 0;
 }
 
 /* Numbers of the named columns; the first missing one is the error. */
-static int columns(const struct csv *c, const char *const *names, size_t len, int *ret,
-                   struct err *e)
+static int columns(const struct csv *c, const char *const *names, size_t len, int *ret, struct err *e)
 {
     for (size_t i = 0; i < len; i++) {
         ret[i] = csv_column(c, names[i], e);
@@ -63,8 +60,7 @@ static int read_node(struct openb_data *d, const struct csv *c, const int col[5]
     uint32_t mem = 0;
     char model[GPU_MODEL_SIZE] = {0};
     if (text_field(c, col[0], sizeof n.name, false, n.name, e) < 0 ||
-        csv_u32(c, col[1], CPU_MAX, &n.cpu_milli, e) < 0 ||
-        csv_u32(c, col[2], MEM_MAX, &mem, e) < 0 ||
+        csv_u32(c, col[1], CPU_MAX, &n.cpu_milli, e) < 0 || csv_u32(c, col[2], MEM_MAX, &mem, e) < 0 ||
         csv_u32(c, col[3], NODE_GPUS_MAX, &n.gpus_len, e) < 0 ||
         text_field(c, col[4], sizeof model, n.gpus_len == 0, model, e) < 0)
         return -EINVAL;
@@ -106,27 +102,22 @@ static int read_pod(struct openb_data *d, const struct csv *c, const int col[5],
     struct openb_pod p = {0};
     uint32_t mem = 0;
     uint32_t milli = 0;
-    if (csv_u32(c, col[0], CPU_MAX, &p.req.cpu_milli, e) < 0 ||
-        csv_u32(c, col[1], MEM_MAX, &mem, e) < 0 ||
-        csv_u32(c, col[2], GPUS_PER_WORKER_MAX, &p.req.gpus, e) < 0 ||
-        csv_u32(c, col[3], GPU_MILLI, &milli, e) < 0)
+    if (csv_u32(c, col[0], CPU_MAX, &p.req.cpu_milli, e) < 0 || csv_u32(c, col[1], MEM_MAX, &mem, e) < 0 ||
+        csv_u32(c, col[2], GPUS_PER_WORKER_MAX, &p.req.gpus, e) < 0 || csv_u32(c, col[3], GPU_MILLI, &milli, e) < 0)
         return -EINVAL;
     if (col[4] >= 0 && text_field(c, col[4], sizeof p.req.gpu_model, true, p.req.gpu_model, e) < 0)
         return -EINVAL;
     bool ok = p.req.gpus == 0 ? milli == 0 : p.req.gpus == 1 ? milli > 0 : milli == GPU_MILLI;
     if (!ok)
-        return err_set(
-            e, -EINVAL,
-            "%s:%u: num_gpu %u with gpu_milli %u; a part of a card goes with one card only",
-            c->path, c->line, p.req.gpus, milli);
+        return err_set(e, -EINVAL, "%s:%u: num_gpu %u with gpu_milli %u; a part of a card goes with one card only",
+                       c->path, c->line, p.req.gpus, milli);
     p.req.mem_mib = mem;
     if (p.req.gpus == 1 && milli < GPU_MILLI) {
         p.req.gpus = 0;
         p.req.share_milli = milli;
     }
     p.spec = intern_id(&d->specs, p.req.gpu_model);
-    if (p.spec == INTERN_NONE ||
-        mem_grow(&d->pods, &d->pods_cap, (size_t)d->pods_len + 1, sizeof *d->pods) < 0)
+    if (p.spec == INTERN_NONE || mem_grow(&d->pods, &d->pods_cap, (size_t)d->pods_len + 1, sizeof *d->pods) < 0)
         return no_memory(e);
     d->pods[d->pods_len++] = p;
     return 0;
@@ -149,8 +140,8 @@ static int read_pods(struct openb_data *d, struct csv *c, struct err *e)
 }
 
 /* One column of numbers below `below`. */
-static int read_numbers(struct csv *c, const char *name, uint32_t below, uint32_t **array,
-                        size_t *cap, uint32_t *len, struct err *e)
+static int read_numbers(struct csv *c, const char *name, uint32_t below, uint32_t **array, size_t *cap, uint32_t *len,
+                        struct err *e)
 {
     int col;
     int r = columns(c, &name, 1, &col, e);
@@ -170,8 +161,7 @@ static int read_numbers(struct csv *c, const char *name, uint32_t below, uint32_
 
 static int read_arrivals(struct openb_data *d, struct csv *c, struct err *e)
 {
-    return read_numbers(c, "pod_row", d->pods_len, &d->arrivals, &d->arrivals_cap, &d->arrivals_len,
-                        e);
+    return read_numbers(c, "pod_row", d->pods_len, &d->arrivals, &d->arrivals_cap, &d->arrivals_len, e);
 }
 
 /* Every rank once: equal ones would leave the order open. */
@@ -206,20 +196,17 @@ static int read_file(struct openb_data *d, const char *path,
     return r;
 }
 
-int openb_read(struct openb_data *d, const char *dir, const char *workload, uint32_t seed,
-               struct err *e)
+int openb_read(struct openb_data *d, const char *dir, const char *workload, uint32_t seed, struct err *e)
 {
     *d = (struct openb_data){0};
     char path[4096];
     bool is_default = strcmp(workload, "default") == 0;
     if (strlen(dir) + strlen(workload) > sizeof path - 100)
-        return err_set(e, -EINVAL, "openb: the folder's name is longer than %zu bytes",
-                       sizeof path - 100);
+        return err_set(e, -EINVAL, "openb: the folder's name is longer than %zu bytes", sizeof path - 100);
     snprintf(path, sizeof path, "%s/openb_node_list_gpu_node.csv", dir);
     int r = read_file(d, path, read_nodes, e);
     if (r >= 0) {
-        snprintf(path, sizeof path, "%s/%sopenb_pod_list_%s.csv", dir,
-                 is_default ? "" : "variants/", workload);
+        snprintf(path, sizeof path, "%s/%sopenb_pod_list_%s.csv", dir, is_default ? "" : "variants/", workload);
         r = read_file(d, path, read_pods, e);
     }
     if (r >= 0) {
@@ -283,8 +270,7 @@ static int by_count(const void *a, const void *b)
 static size_t count_kinds(const struct openb_data *d, struct kind *kinds)
 {
     for (uint32_t i = 0; i < d->pods_len; i++)
-        kinds[i] = (struct kind){
-            .pod = &d->pods[i], .spec = intern_name(&d->specs, d->pods[i].spec), .count = 1};
+        kinds[i] = (struct kind){.pod = &d->pods[i], .spec = intern_name(&d->specs, d->pods[i].spec), .count = 1};
     qsort(kinds, d->pods_len, sizeof *kinds, by_request);
     size_t len = 0;
     for (uint32_t i = 0; i < d->pods_len; i++) {
@@ -297,8 +283,7 @@ static size_t count_kinds(const struct openb_data *d, struct kind *kinds)
     return len;
 }
 
-int openb_mix(const struct openb_data *d, const struct cluster *c, struct mix_item **ret,
-              size_t *ret_len)
+int openb_mix(const struct openb_data *d, const struct cluster *c, struct mix_item **ret, size_t *ret_len)
 {
     struct kind *kinds CLEANUP_FREE = mem_alloc(d->pods_len, sizeof *kinds);
     if (kinds == NULL)

@@ -129,8 +129,7 @@ static uint32_t first_with(const struct yarn *y, uint32_t gpus)
 static bool yarn_take_large(struct sim *s, uint32_t job)
 {
     struct yarn *y = s->placement_state;
-    uint32_t whole = sim_gpus(s, job) / s->gpus_per_node,
-             rest = sim_gpus(s, job) % s->gpus_per_node;
+    uint32_t whole = sim_gpus(s, job) / s->gpus_per_node, rest = sim_gpus(s, job) % s->gpus_per_node;
     if (y->idle < whole)
         return false;
     uint32_t *nodes = mem_alloc(whole, sizeof nodes[0]);

@@ -63,8 +63,7 @@ static void print_help(void)
     for (size_t i = 0; policy_at(i); i++) {
         const struct policy *p = policy_at(i);
         char name[48];
-        snprintf(name, sizeof name, "%s%s%s", p->name, p->alias ? ", " : "",
-                 p->alias ? p->alias : "");
+        snprintf(name, sizeof name, "%s%s%s", p->name, p->alias ? ", " : "", p->alias ? p->alias : "");
         printf("  %-20s %s\n", name, p->about);
     }
 }
@@ -85,8 +84,7 @@ static int add_policy(struct request *q, const char *name, struct err *e)
         return -EINVAL;
     }
     if (q->policies_len == RUNS_MAX)
-        return err_set(e, -EINVAL, "more than %d policies; allowed: at most %d", RUNS_MAX,
-                       RUNS_MAX);
+        return err_set(e, -EINVAL, "more than %d policies; allowed: at most %d", RUNS_MAX, RUNS_MAX);
     q->policies[q->policies_len++] = name;
     return 0;
 }
@@ -94,8 +92,7 @@ static int add_policy(struct request *q, const char *name, struct err *e)
 static int add_compare(struct request *q, const char *list, struct err *e)
 {
     if (q->compare)
-        return err_set(e, -EINVAL,
-                       "--compare is given twice; allowed: once, the policies with commas between");
+        return err_set(e, -EINVAL, "--compare is given twice; allowed: once, the policies with commas between");
     q->many = true;
     q->compare = mem_strdup(list);
     if (!q->compare)
@@ -111,14 +108,12 @@ static int add_compare(struct request *q, const char *list, struct err *e)
     return 0;
 }
 
-static int parse_count(const char *option, const char *text, int64_t most, uint32_t *ret,
-                       struct err *e)
+static int parse_count(const char *option, const char *text, int64_t most, uint32_t *ret, struct err *e)
 {
     int64_t value;
     int rc = units_parse_int(text, 1, most, &value, e);
     if (rc < 0)
-        return err_set(e, rc, "--%s is \"%.32s\"; allowed: a whole number, 1 to %" PRId64, option,
-                       text, most);
+        return err_set(e, rc, "--%s is \"%.32s\"; allowed: a whole number, 1 to %" PRId64, option, text, most);
     *ret = (uint32_t)value;
     return 0;
 }
@@ -169,9 +164,7 @@ static int take_option(struct request *q, int option, const char *word, struct e
         return add_compare(q, optarg, e);
     case OPT_PLACEMENT:
         q->placement = placement_find(optarg);
-        return q->placement
-                   ? 0
-                   : err_set(e, -EINVAL, "--placement is \"%.32s\"; allowed: count, yarn", optarg);
+        return q->placement ? 0 : err_set(e, -EINVAL, "--placement is \"%.32s\"; allowed: count, yarn", optarg);
     case OPT_SKIP:
         q->skip_oversize = true;
         return 0;
@@ -185,11 +178,10 @@ static int take_option(struct request *q, int option, const char *word, struct e
         q->html = optarg;
         return 0;
     default:
-        return err_set(
-            e, -EINVAL,
-            "\"%.64s\" is not an option, or its value is missing or too many; see remuda replay "
-            "--help",
-            word);
+        return err_set(e, -EINVAL,
+                       "\"%.64s\" is not an option, or its value is missing or too many; see remuda replay "
+                       "--help",
+                       word);
     }
 }
 
@@ -207,8 +199,8 @@ static int check_request(struct request *q, struct err *e)
         return err_set(e, -EINVAL, "--jobs-out with %zu policies; allowed: one", q->policies_len);
     for (size_t i = 0; i < q->policies_len; i++)
         if (policy_find(q->policies[i])->needs_count && q->placement != &placement_count)
-            return err_set(e, -EINVAL, "--placement is \"%s\"; allowed with policy %s: count",
-                           q->placement->name, q->policies[i]);
+            return err_set(e, -EINVAL, "--placement is \"%s\"; allowed with policy %s: count", q->placement->name,
+                           q->policies[i]);
     return 0;
 }
 
@@ -229,8 +221,7 @@ static int parse(int argc, char **argv, struct request *q, struct err *e)
             return rc;
     }
     if (optind < argc)
-        return err_set(e, -EINVAL, "\"%.64s\" is one word too many; see remuda replay --help",
-                       argv[optind]);
+        return err_set(e, -EINVAL, "\"%.64s\" is one word too many; see remuda replay --help", argv[optind]);
     return check_request(q, e);
 }
 
@@ -247,9 +238,7 @@ static int write_file(const char *path, const struct strbuf *b, struct err *e)
         ok = false;
         code = errno;
     }
-    return ok ? 0
-              : err_set(e, -(code ? code : EIO), "%s: cannot be written: %s", path,
-                        strerror(code ? code : EIO));
+    return ok ? 0 : err_set(e, -(code ? code : EIO), "%s: cannot be written: %s", path, strerror(code ? code : EIO));
 }
 
 static void print_json(const struct request *q, const struct figures *runs, struct strbuf *b)
@@ -268,22 +257,18 @@ static void print_json(const struct request *q, const struct figures *runs, stru
 static void print_table(const struct figures *runs, size_t len, struct strbuf *b)
 {
     const struct figures *f = &runs[0];
-    strbuf_printf(b, "%s: %u jobs on %u nodes, %u GPUs, placement %s", f->trace, f->jobs, f->nodes,
-                  f->gpus, f->placement);
+    strbuf_printf(b, "%s: %u jobs on %u nodes, %u GPUs, placement %s", f->trace, f->jobs, f->nodes, f->gpus,
+                  f->placement);
     if (f->skipped > 0)
         strbuf_printf(b, " (%u jobs larger than the cluster left out)", f->skipped);
     strbuf_puts(b, "\n\n");
-    strbuf_printf(b, "%-13s %11s %11s %11s %11s %11s %11s %11s %7s %9s\n", "policy", "JCT avg",
-                  "JCT p50", "JCT p95", "queue avg", "queue p50", "queue p95", "makespan", "use %",
-                  "preempted");
+    strbuf_printf(b, "%-13s %11s %11s %11s %11s %11s %11s %11s %7s %9s\n", "policy", "JCT avg", "JCT p50", "JCT p95",
+                  "queue avg", "queue p50", "queue p95", "makespan", "use %", "preempted");
     for (size_t i = 0; i < len; i++) {
         f = &runs[i];
-        strbuf_printf(b,
-                      "%-13s %9.1f s %9.1f s %9.1f s %9.1f s %9.1f s %9.1f s %9" PRId64
-                      " s %7.2f %9" PRIu64 "\n",
-                      f->schedule, (double)f->jct_avg / 100, (double)f->jct_p50 / 10,
-                      (double)f->jct_p95 / 10, (double)f->queue_avg / 100,
-                      (double)f->queue_p50 / 10, (double)f->queue_p95 / 10, f->makespan_s,
+        strbuf_printf(b, "%-13s %9.1f s %9.1f s %9.1f s %9.1f s %9.1f s %9.1f s %9" PRId64 " s %7.2f %9" PRIu64 "\n",
+                      f->schedule, (double)f->jct_avg / 100, (double)f->jct_p50 / 10, (double)f->jct_p95 / 10,
+                      (double)f->queue_avg / 100, (double)f->queue_p50 / 10, (double)f->queue_p95 / 10, f->makespan_s,
                       (double)f->use / 100, f->preemptions);
     }
 }
@@ -300,13 +285,12 @@ static int write_jobs(const struct request *q, const struct sim *s, struct err *
 }
 
 /* One policy: its figures, and what the report needs of it. */
-static int run_one(const struct request *q, const struct trace *t, size_t i, struct figures *f,
-                   struct report *report, struct err *e)
+static int run_one(const struct request *q, const struct trace *t, size_t i, struct figures *f, struct report *report,
+                   struct err *e)
 {
     struct sim s = {0};
     int64_t began_ns = clock_mono_ns();
-    int rc = sim_run(&s, t, q->nodes, q->gpus_per_node, policy_find(q->policies[i]), q->placement,
-                     q->html != NULL, e);
+    int rc = sim_run(&s, t, q->nodes, q->gpus_per_node, policy_find(q->policies[i]), q->placement, q->html != NULL, e);
     int64_t took_ns = clock_mono_ns() - began_ns;
     if (rc == 0)
         rc = figures_take(f, &s, q->policies[i], e);
@@ -321,8 +305,7 @@ static int run_one(const struct request *q, const struct trace *t, size_t i, str
     return rc;
 }
 
-static int output(const struct request *q, const struct figures *runs, const struct report *report,
-                  struct err *e)
+static int output(const struct request *q, const struct figures *runs, const struct report *report, struct err *e)
 {
     struct strbuf b = {0};
     int rc = 0;

@@ -26,8 +26,7 @@ int report_add(struct report *r, struct sim *s, const struct figures *f, struct 
 {
     if (r->len == REPORT_RUNS_MAX)
         return err_set(e, -EINVAL, "a report holds at most %d runs", REPORT_RUNS_MAX);
-    r->runs[r->len++] =
-        (struct report_run){.figures = f, .samples = s->samples, .samples_len = s->samples_len};
+    r->runs[r->len++] = (struct report_run){.figures = f, .samples = s->samples, .samples_len = s->samples_len};
     s->samples = NULL;
     s->samples_len = 0;
     s->samples_cap = 0;
@@ -131,11 +130,10 @@ static void write_head(const struct report *r, struct strbuf *out)
 /* A short stroke as in the plots, and the policy's name. */
 static void write_key(const struct report *r, unsigned i, struct strbuf *out)
 {
-    strbuf_printf(
-        out,
-        "<span><svg viewBox=\"0 0 26 10\" aria-hidden=\"true\"><path class=\"line s%u%s\" "
-        "d=\"M0 5L26 5\"/></svg>",
-        i % SVG_COLOURS, i >= SVG_COLOURS ? " dash" : "");
+    strbuf_printf(out,
+                  "<span><svg viewBox=\"0 0 26 10\" aria-hidden=\"true\"><path class=\"line s%u%s\" "
+                  "d=\"M0 5L26 5\"/></svg>",
+                  i % SVG_COLOURS, i >= SVG_COLOURS ? " dash" : "");
     svg_escape(out, r->runs[i].figures->schedule);
     strbuf_puts(out, "</span>\n");
 }
@@ -153,8 +151,7 @@ static void write_legend(const struct report *r, struct strbuf *out)
 /* ---- the table ---- */
 
 /* Seconds x `scale` as people read them, the exact figure on resting the mouse. */
-static void write_span(struct strbuf *out, int64_t value, int64_t scale, unsigned decimals,
-                       bool best)
+static void write_span(struct strbuf *out, int64_t value, int64_t scale, unsigned decimals, bool best)
 {
     char text[32];
     if (value == 0)
@@ -177,14 +174,10 @@ struct column {
 };
 
 static const struct column columns[] = {
-    {"mean", offsetof(struct figures, jct_avg), 100, 2},
-    {"median", offsetof(struct figures, jct_p50), 10, 1},
-    {"95 %", offsetof(struct figures, jct_p95), 10, 1},
-    {"mean", offsetof(struct figures, queue_avg), 100, 2},
-    {"median", offsetof(struct figures, queue_p50), 10, 1},
-    {"95 %", offsetof(struct figures, queue_p95), 10, 1},
-    {"longest", offsetof(struct figures, queue_max_s), 1, 0},
-    {"", offsetof(struct figures, makespan_s), 1, 0},
+    {"mean", offsetof(struct figures, jct_avg), 100, 2},      {"median", offsetof(struct figures, jct_p50), 10, 1},
+    {"95 %", offsetof(struct figures, jct_p95), 10, 1},       {"mean", offsetof(struct figures, queue_avg), 100, 2},
+    {"median", offsetof(struct figures, queue_p50), 10, 1},   {"95 %", offsetof(struct figures, queue_p95), 10, 1},
+    {"longest", offsetof(struct figures, queue_max_s), 1, 0}, {"", offsetof(struct figures, makespan_s), 1, 0},
 };
 
 static int64_t value_of(const struct figures *f, const struct column *c)
@@ -243,8 +236,7 @@ static void means(const struct report_run *run, int64_t span_s, bool waiting, do
     double width = (double)span_s / SPANS;
     for (size_t k = 0; k < SPANS; k++)
         y[k] = 0;
-    for (size_t i = 0; i + 1 < run->samples_len;
-         i++) { /* the last sample is the end: nothing runs or waits */
+    for (size_t i = 0; i + 1 < run->samples_len; i++) { /* the last sample is the end: nothing runs or waits */
         const struct sim_sample *a = &run->samples[i];
         double value = waiting ? a->waiting : a->gpus_used * 100.0 / run->figures->gpus;
         double at = (double)a->at_s, to = (double)run->samples[i + 1].at_s;
@@ -267,10 +259,9 @@ static void format_ticks(int64_t at_s, int64_t step_s, char *text, size_t size)
 
 static void time_axis(struct svg_chart *c, int64_t span_s)
 {
-    static const int64_t steps[] = {1,      2,       5,       10,      30,       60,
-                                    120,    300,     600,     1800,    3600,     7200,
-                                    10800,  21600,   43200,   86400,   172800,   432000,
-                                    864000, 1728000, 4320000, 8640000, 17280000, 43200000};
+    static const int64_t steps[] = {1,      2,      5,      10,      30,      60,      120,      300,
+                                    600,    1800,   3600,   7200,    10800,   21600,   43200,    86400,
+                                    172800, 432000, 864000, 1728000, 4320000, 8640000, 17280000, 43200000};
     size_t i = 0, count = sizeof steps / sizeof steps[0];
     while (i + 1 < count && span_s / steps[i] > 10)
         i++;
@@ -405,9 +396,8 @@ static void waits_distribution(const struct report *r, struct strbuf *out)
     static const struct {
         double at_s;
         const char *name;
-    } marks[] = {{1, "1 s"},      {10, "10 s"},      {60, "1 min"},
-                 {600, "10 min"}, {3600, "1 h"},     {36000, "10 h"},
-                 {259200, "3 d"}, {2592000, "30 d"}, {31536000, "1 y"}};
+    } marks[] = {{1, "1 s"},      {10, "10 s"},    {60, "1 min"},     {600, "10 min"},  {3600, "1 h"},
+                 {36000, "10 h"}, {259200, "3 d"}, {2592000, "30 d"}, {31536000, "1 y"}};
     int64_t most = 60;
     for (size_t i = 0; i < r->len; i++)
         most = r->runs[i].figures->queue_max_s > most ? r->runs[i].figures->queue_max_s : most;
@@ -457,8 +447,8 @@ static void waits_histogram(const struct report *r, struct strbuf *out)
                             (k > 0 ? count_below(f->queueing_s, f->jobs, bins[k - 1].below_s) : 0);
             double width = 0.8 / (double)r->len, from = (double)k + 0.1 + width * i;
             char title[128];
-            snprintf(title, sizeof title, "%s, %s: %u jobs (%.1f %%)", f->schedule, bins[k].name,
-                     jobs, jobs * 100.0 / f->jobs);
+            snprintf(title, sizeof title, "%s, %s: %u jobs (%.1f %%)", f->schedule, bins[k].name, jobs,
+                     jobs * 100.0 / f->jobs);
             if (jobs > 0)
                 svg_bar(&c, from, from + width * 0.9, jobs * 100.0 / f->jobs, i, title);
         }

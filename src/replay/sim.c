@@ -130,8 +130,7 @@ static int sample(struct sim *s, struct err *e)
 {
     if (!s->want_samples)
         return 0;
-    struct sim_sample now = {
-        .at_s = s->now_s, .gpus_used = s->gpus - s->free, .waiting = s->waiting};
+    struct sim_sample now = {.at_s = s->now_s, .gpus_used = s->gpus - s->free, .waiting = s->waiting};
     if (s->samples_len > 0) {
         struct sim_sample *last = &s->samples[s->samples_len - 1];
         if (last->gpus_used == now.gpus_used && last->waiting == now.waiting)
@@ -180,8 +179,7 @@ static int run(struct sim *s, struct err *e)
     while (s->finished < s->trace->len) {
         int64_t at = next_moment(s);
         if (at == SIM_NEVER) /* a policy that forgot a job */
-            return err_set(e, -EDEADLK, "policy %s stands still with %u jobs waiting",
-                           s->policy->name, s->waiting);
+            return err_set(e, -EDEADLK, "policy %s stands still with %u jobs waiting", s->policy->name, s->waiting);
         assert(at >= s->now_s);
         s->now_s = at;
         complete(s);
@@ -214,15 +212,14 @@ static int check_possible(const struct sim *s, struct err *e)
                        "%s: job %.32s (line %u) asks for num_gpu %u, which %u nodes x %u GPUs can "
                        "never give with "
                        "placement %s; use more nodes or --skip-oversize",
-                       s->trace->name, trace_id(s->trace, i), j->line, j->gpus, s->nodes,
-                       s->gpus_per_node, s->placement->name);
+                       s->trace->name, trace_id(s->trace, i), j->line, j->gpus, s->nodes, s->gpus_per_node,
+                       s->placement->name);
     }
     return 0;
 }
 
 int sim_run(struct sim *s, const struct trace *trace, uint32_t nodes, uint32_t gpus_per_node,
-            const struct policy *policy, const struct placement_ops *placement, bool want_samples,
-            struct err *e)
+            const struct policy *policy, const struct placement_ops *placement, bool want_samples, struct err *e)
 {
     *s = (struct sim){.trace = trace,
                       .policy = policy,
@@ -233,8 +230,8 @@ int sim_run(struct sim *s, const struct trace *trace, uint32_t nodes, uint32_t g
                       .want_samples = want_samples};
     s->free = s->gpus;
     if (policy->needs_count && placement != &placement_count)
-        return err_set(e, -EINVAL, "--placement is \"%s\"; allowed with policy %s: count",
-                       placement->name, policy->name);
+        return err_set(e, -EINVAL, "--placement is \"%s\"; allowed with policy %s: count", placement->name,
+                       policy->name);
     if (trace->len == 0)
         return err_set(e, -EINVAL, "%s: no job is left that %u GPUs can run", trace->name, s->gpus);
     int rc = check_possible(s, e);
@@ -245,8 +242,7 @@ int sim_run(struct sim *s, const struct trace *trace, uint32_t nodes, uint32_t g
     if (!s->jobs || !s->heap)
         return err_set(e, -ENOMEM, "no memory for the replay of %u jobs", trace->len);
     for (uint32_t i = 0; i < trace->len; i++)
-        s->jobs[i] = (struct sim_job){
-            .left_s = trace->jobs[i].duration_s, .start_s = -1, .since_s = -1, .end_s = -1};
+        s->jobs[i] = (struct sim_job){.left_s = trace->jobs[i].duration_s, .start_s = -1, .since_s = -1, .end_s = -1};
     rc = placement->init ? placement->init(s, e) : 0;
     if (rc == 0)
         rc = policy->init(s, e);

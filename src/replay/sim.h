@@ -106,8 +106,7 @@ struct sim {
  * after an error. -EINVAL when some job can never run there, with its line; -ENOMEM.
  */
 int sim_run(struct sim *s, const struct trace *trace, uint32_t nodes, uint32_t gpus_per_node,
-            const struct policy *policy, const struct placement_ops *placement, bool want_samples,
-            struct err *e);
+            const struct policy *policy, const struct placement_ops *placement, bool want_samples, struct err *e);
 void sim_done(struct sim *s);
 
 /* ---- for policies ---- */
@@ -135,8 +134,8 @@ static inline int64_t sim_left(const struct sim *s, uint32_t job)
 /* ---- what there is ---- */
 
 extern const struct placement_ops placement_count, placement_yarn;
-extern const struct policy policy_fifo, policy_fjf, policy_sjf, policy_srtf, policy_srsf,
-    policy_dlas, policy_dlas_gpu, policy_las, policy_easy, policy_conservative;
+extern const struct policy policy_fifo, policy_fjf, policy_sjf, policy_srtf, policy_srsf, policy_dlas, policy_dlas_gpu,
+    policy_las, policy_easy, policy_conservative;
 
 /* By name or alias; NULL when there is none. */
 const struct policy *policy_find(const char *name);

@@ -35,10 +35,8 @@ void svg_x_tick(struct svg_chart *c, double x, const char *label);
 /* What the x axis counts, right under the labels. */
 void svg_x_title(struct svg_chart *c, const char *text);
 /* A line through `len` points in the colour of `series`; with `area` the part below is tinted. */
-void svg_line(struct svg_chart *c, const double *x, const double *y, size_t len, unsigned series,
-              bool area);
+void svg_line(struct svg_chart *c, const double *x, const double *y, size_t len, unsigned series, bool area);
 /* A bar from the axis to `y` between x0 and x1; `title` appears when the mouse rests on it. */
-void svg_bar(struct svg_chart *c, double x0, double x1, double y, unsigned series,
-             const char *title);
+void svg_bar(struct svg_chart *c, double x0, double x1, double y, unsigned series, const char *title);
 
 #endif

@@ -100,9 +100,8 @@ static int refill(struct reader *r)
     int code = Z_OK;
     const char *why = gzerror(r->gz, &code);
     if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) /* a cut file ends with Z_BUF_ERROR */
-        return err_set(r->e, code == Z_ERRNO ? -(errno ? errno : EIO) : -EINVAL,
-                       "%s: cannot be read after line %u: %s", r->name, r->line_no,
-                       code == Z_ERRNO ? strerror(errno) : why);
+        return err_set(r->e, code == Z_ERRNO ? -(errno ? errno : EIO) : -EINVAL, "%s: cannot be read after line %u: %s",
+                       r->name, r->line_no, code == Z_ERRNO ? strerror(errno) : why);
     r->chunk_len = (size_t)got;
     return 0;
 }
@@ -127,8 +126,8 @@ static int next_line(struct reader *r)
         const char *end = memchr(from, '\n', left);
         size_t take = end ? (size_t)(end - from) : left;
         if (r->line_len + take >= TRACE_LINE_MAX)
-            return err_set(r->e, -EINVAL, "%s:%u: the line is longer than %u bytes", r->name,
-                           r->line_no + 1, TRACE_LINE_MAX - 1);
+            return err_set(r->e, -EINVAL, "%s:%u: the line is longer than %u bytes", r->name, r->line_no + 1,
+                           TRACE_LINE_MAX - 1);
         memcpy(r->line + r->line_len, from, take);
         r->line_len += take;
         r->chunk_at += take + (end ? 1 : 0);
@@ -142,8 +141,7 @@ static int next_line(struct reader *r)
     r->line[r->line_len] = '\0';
     r->line_no++;
     if (memchr(r->line, '\0', r->line_len))
-        return err_set(r->e, -EINVAL, "%s:%u: a zero byte in the line; a trace is text", r->name,
-                       r->line_no);
+        return err_set(r->e, -EINVAL, "%s:%u: a zero byte in the line; a trace is text", r->name, r->line_no);
     return 1;
 }
 
@@ -185,8 +183,8 @@ static int bad_value(struct reader *r, enum field f, const char *value, const ch
     memcpy(shown + len, "...", 4);
     if (!value[len])
         shown[len] = '\0';
-    return err_set(r->e, -EINVAL, "%s:%u: column %s is \"%s\"; allowed: %s", r->name, r->line_no,
-                   r->column_name[f], shown, allowed);
+    return err_set(r->e, -EINVAL, "%s:%u: column %s is \"%s\"; allowed: %s", r->name, r->line_no, r->column_name[f],
+                   shown, allowed);
 }
 
 /* A decimal integer of at most 18 digits, the whole text. */
@@ -234,12 +232,10 @@ static bool two_digits(const char *s, int low, int high, int *ret)
 static bool parse_stamp(const char *s, int64_t *ret)
 {
     int century, year, month, day, hour, minute, second;
-    if (strlen(s) != 19 || s[4] != '-' || s[7] != '-' || (s[10] != ' ' && s[10] != 'T') ||
-        s[13] != ':' || s[16] != ':')
+    if (strlen(s) != 19 || s[4] != '-' || s[7] != '-' || (s[10] != ' ' && s[10] != 'T') || s[13] != ':' || s[16] != ':')
         return false;
-    if (!two_digits(s, 19, 99, &century) || !two_digits(s + 2, 0, 99, &year) ||
-        !two_digits(s + 5, 1, 12, &month) || !two_digits(s + 8, 1, 31, &day) ||
-        !two_digits(s + 11, 0, 23, &hour) || !two_digits(s + 14, 0, 59, &minute) ||
+    if (!two_digits(s, 19, 99, &century) || !two_digits(s + 2, 0, 99, &year) || !two_digits(s + 5, 1, 12, &month) ||
+        !two_digits(s + 8, 1, 31, &day) || !two_digits(s + 11, 0, 23, &hour) || !two_digits(s + 14, 0, 59, &minute) ||
         !two_digits(s + 17, 0, 60, &second))
         return false;
     year += century * 100;
@@ -248,8 +244,8 @@ static bool parse_stamp(const char *s, int64_t *ret)
     if (day > before[month] - before[month - 1] + (leap && month == 2))
         return false;
     int past = year - 1;
-    int64_t days = (int64_t)past * 365 + past / 4 - past / 100 + past / 400 + before[month - 1] +
-                   (leap && month > 2) + day - 1;
+    int64_t days =
+        (int64_t)past * 365 + past / 4 - past / 100 + past / 400 + before[month - 1] + (leap && month > 2) + day - 1;
     *ret = days * 86400 + hour * 3600 + minute * 60 + second;
     return true;
 }
@@ -266,15 +262,13 @@ static int check_header(struct reader *r)
     for (enum field f = FIELD_GPUS; f <= FIELD_DURATION; f++) {
         if (r->column_of[f] >= 0 || (f == FIELD_SUBMIT && r->column_of[FIELD_STAMP] >= 0))
             continue;
-        return err_set(
-            r->e, -EINVAL,
-            "%s:%u: the header has no column %s; needed are num_gpu, submit_time and duration",
-            r->name, r->line_no, missing[f]);
+        return err_set(r->e, -EINVAL,
+                       "%s:%u: the header has no column %s; needed are num_gpu, submit_time and duration", r->name,
+                       r->line_no, missing[f]);
     }
     if (r->column_of[FIELD_SUBMIT] >= 0 && r->column_of[FIELD_STAMP] >= 0)
-        return err_set(r->e, -EINVAL, "%s:%u: the header has both %s and %s; allowed: one of them",
-                       r->name, r->line_no, r->column_name[FIELD_SUBMIT],
-                       r->column_name[FIELD_STAMP]);
+        return err_set(r->e, -EINVAL, "%s:%u: the header has both %s and %s; allowed: one of them", r->name, r->line_no,
+                       r->column_name[FIELD_SUBMIT], r->column_name[FIELD_STAMP]);
     return 0;
 }
 
@@ -294,8 +288,8 @@ static int read_header(struct reader *r)
         line += 3;
     r->columns = cut(line, fields);
     if (r->columns > COLUMNS_MAX)
-        return err_set(r->e, -EINVAL, "%s:1: the header has %u columns; allowed: at most %u",
-                       r->name, r->columns, COLUMNS_MAX);
+        return err_set(r->e, -EINVAL, "%s:1: the header has %u columns; allowed: at most %u", r->name, r->columns,
+                       COLUMNS_MAX);
     for (int f = 0; f < FIELD_COUNT; f++)
         r->column_of[f] = -1;
     for (unsigned c = 0; c < r->columns; c++) {
@@ -304,8 +298,7 @@ static int read_header(struct reader *r)
             if (strcmp(fields[c], column_names[i].name) != 0)
                 continue;
             if (r->column_of[f] >= 0)
-                return err_set(r->e, -EINVAL,
-                               "%s:1: the header names column %s again as %s (column %u)", r->name,
+                return err_set(r->e, -EINVAL, "%s:1: the header names column %s again as %s (column %u)", r->name,
                                r->column_name[f], column_names[i].name, c + 1);
             r->column_of[f] = (int)c;
             r->column_name[f] = column_names[i].name;
@@ -336,8 +329,7 @@ static int read_submit(struct reader *r, char **fields, int64_t *ret_s)
     int at = r->column_of[FIELD_STAMP];
     if (at >= 0) {
         if (!parse_stamp(fields[at], ret_s))
-            return bad_value(r, FIELD_STAMP, fields[at],
-                             "a date and time such as 2017-10-09 07:01:55");
+            return bad_value(r, FIELD_STAMP, fields[at], "a date and time such as 2017-10-09 07:01:55");
         return 0;
     }
     at = r->column_of[FIELD_SUBMIT];
@@ -351,11 +343,10 @@ static int read_row(struct reader *r)
     char *fields[COLUMNS_MAX];
     unsigned n = cut(r->line, fields);
     if (n != r->columns)
-        return err_set(r->e, -EINVAL, "%s:%u: the line has %u columns, the header %u", r->name,
-                       r->line_no, n, r->columns);
+        return err_set(r->e, -EINVAL, "%s:%u: the line has %u columns, the header %u", r->name, r->line_no, n,
+                       r->columns);
     if (r->len == TRACE_JOBS_MAX)
-        return err_set(r->e, -EINVAL, "%s:%u: more than %u jobs", r->name, r->line_no,
-                       TRACE_JOBS_MAX);
+        return err_set(r->e, -EINVAL, "%s:%u: more than %u jobs", r->name, r->line_no, TRACE_JOBS_MAX);
     if (mem_grow(&r->rows, &r->rows_cap, (size_t)r->len + 1, sizeof r->rows[0]) < 0)
         return err_set(r->e, -ENOMEM, "%s: no memory for more than %u jobs", r->name, r->len);
     struct row *row = &r->rows[r->len];
@@ -389,9 +380,7 @@ static int read_rows(struct reader *r)
         if (rc < 0)
             return rc;
         if (rc == 0)
-            return r->len > 0
-                       ? 0
-                       : err_set(r->e, -EINVAL, "%s: the file has a header and no jobs", r->name);
+            return r->len > 0 ? 0 : err_set(r->e, -EINVAL, "%s: the file has a header and no jobs", r->name);
         if (r->line_len == 0)
             continue; /* an empty line at the end, as editors leave it */
         rc = read_row(r);
@@ -437,8 +426,7 @@ static int check_ids(struct reader *r)
     for (uint32_t i = 0; i < r->len && rc == 0; i++) {
         uint32_t id = intern_id(&seen, r->ids + r->rows[i].job.id_at);
         if (id == INTERN_NONE)
-            rc = err_set(r->e, -ENOMEM, "%s: no memory to compare the ids of %u jobs", r->name,
-                         r->len);
+            rc = err_set(r->e, -ENOMEM, "%s: no memory to compare the ids of %u jobs", r->name, r->len);
         else if (id != i)
             rc = same_id(r, &r->rows[i]);
     }
@@ -448,8 +436,7 @@ static int check_ids(struct reader *r)
 
 static void sort_rows(struct reader *r)
 {
-    int (*compare)(const void *, const void *) =
-        r->all_numbers ? compare_by_number : compare_by_line;
+    int (*compare)(const void *, const void *) = r->all_numbers ? compare_by_number : compare_by_line;
     bool sorted = true; /* most lists are, and then a pass is cheaper than a sort */
     for (uint32_t i = 1; i < r->len && sorted; i++)
         sorted = compare(&r->rows[i - 1], &r->rows[i]) < 0;

@@ -205,8 +205,8 @@ static int make_worker_folder(const struct cgroup_plan *p, int role, const char 
     return 0;
 }
 
-int cgroup_make_worker(const struct cgroup_plan *p, const char *name, uint32_t rank,
-                       const struct cgroup_limits *limits, int fds[CGROUP_ROLES], struct err *e)
+int cgroup_make_worker(const struct cgroup_plan *p, const char *name, uint32_t rank, const struct cgroup_limits *limits,
+                       int fds[CGROUP_ROLES], struct err *e)
 {
     for (int i = 0; i < CGROUP_ROLES; i++)
         fds[i] = -1;

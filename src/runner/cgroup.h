@@ -80,8 +80,8 @@ int cgroup_make(const struct cgroup_plan *p, const char *name, struct err *e);
  * Makes a worker's groups with its limits. Fills fds (for cgroup_enter(); the caller's to close, -1 where a role has
  * none). A limit that the kernel refuses is an error: a job never runs without a limit it was given.
  */
-int cgroup_make_worker(const struct cgroup_plan *p, const char *name, uint32_t rank,
-                       const struct cgroup_limits *limits, int fds[CGROUP_ROLES], struct err *e);
+int cgroup_make_worker(const struct cgroup_plan *p, const char *name, uint32_t rank, const struct cgroup_limits *limits,
+                       int fds[CGROUP_ROLES], struct err *e);
 /* Moves the calling process into the groups. Async-signal-safe. 0 or -errno. */
 int cgroup_enter(const int fds[CGROUP_ROLES]);
 /* Moves the calling process (a runner) out of the daemon's group into a leaf of remuda-KEY. 0 or -errno. */

@@ -99,8 +99,7 @@ static int visit_folder(const char *folder, void (*visit)(pid_t pid, void *arg),
 {
     char path[PATH_MAX];
     CLEANUP_FREE char *text = NULL;
-    if (join(path, sizeof path, folder, "cgroup.procs") < 0 ||
-        file_read(path, PROCS_BYTES_MAX, &text, NULL, NULL) < 0)
+    if (join(path, sizeof path, folder, "cgroup.procs") < 0 || file_read(path, PROCS_BYTES_MAX, &text, NULL, NULL) < 0)
         return 0;
     int count = 0;
     for (char *p = text; *p != '\0';) {

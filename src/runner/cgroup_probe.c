@@ -240,7 +240,10 @@ static void write_note(struct probe *pr, const char *choice)
                        why);
     else if (!memory || !cpu)
         (void)snprintf(pr->plan->note, CGROUP_NOTE_SIZE, "%s limits are not enforced (cgroups: %s)",
-                       memory ? "CPU" : cpu ? "memory" : "memory and CPU", why);
+                       memory ? "CPU"
+                       : cpu  ? "memory"
+                              : "memory and CPU",
+                       why);
 }
 
 int cgroup_probe(const char *choice, const char *state_dir, struct cgroup_plan *ret, struct err *e)

@@ -13,11 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define READ_BYTES       65536
-#define DRAIN_BYTES_MAX  (8u << 20) /* what a pipe may hold at most, and some */
-#define FLUSH_RETRY_MS   1000
-#define OOM_LOOK_MS      500
-#define FOLDER_LOOK_MS   2000
+#define READ_BYTES      65536
+#define DRAIN_BYTES_MAX (8u << 20) /* what a pipe may hold at most, and some */
+#define FLUSH_RETRY_MS  1000
+#define OOM_LOOK_MS     500
+#define FOLDER_LOOK_MS  2000
 
 int loop_open(struct supervisor *s, struct err *e)
 {
@@ -153,7 +153,7 @@ void loop_run(struct supervisor *s)
         int r = supervisor_flush(s);
         wait = wait < 0 || wait > FOLDER_LOOK_MS ? FOLDER_LOOK_MS : wait;
         if (s->done == s->workers_len && (gone || (r < 0 && folder_gone())))
-            return; /* nobody is there to be told */
+            return;  /* nobody is there to be told */
         if (r < 0) { /* a full disk: an exit is never told before it is written, so try until there is room */
             if (!complained)
                 log_error("exit record can't be written; trying again", "error=\"%s\"", strerror(-r));

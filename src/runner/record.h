@@ -31,8 +31,8 @@ struct runner_exit {
     bool core;
     uint64_t peak_mem_mib;
     int64_t cpu_ms;
-    int64_t time_ms;      /* wall clock */
-    uint64_t output_lost; /* bytes of output that could not be written */
+    int64_t time_ms;                 /* wall clock */
+    uint64_t output_lost;            /* bytes of output that could not be written */
     char detail[RUNNER_DETAIL_SIZE]; /* one line, "" for none */
 };
 
@@ -54,7 +54,7 @@ struct runner_status {
     char boot[40];
     int64_t started_ms; /* 0: not all workers run yet */
     char note[RUNNER_DETAIL_SIZE];
-    char *cgroup; /* owned; may be NULL when written */
+    char *cgroup;                   /* owned; may be NULL when written */
     struct runner_process *workers; /* owned */
     size_t workers_len, workers_cap;
 };

@@ -21,8 +21,14 @@ struct field {
     bool required;
 };
 
-#define U32(key, low, high, required) {#key, KIND_U32, offsetof(struct runner_spec, key), low, high, required}
-#define TEXT(key, required)           {#key, KIND_TEXT, offsetof(struct runner_spec, key), 0, 0, required}
+#define U32(key, low, high, required)                                          \
+    {                                                                          \
+#key, KIND_U32, offsetof(struct runner_spec, key), low, high, required \
+    }
+#define TEXT(key, required)                                                \
+    {                                                                      \
+#key, KIND_TEXT, offsetof(struct runner_spec, key), 0, 0, required \
+    }
 
 static const struct field fields[] = {
     {"job", KIND_U64, offsetof(struct runner_spec, job), 1, INT64_MAX, true},

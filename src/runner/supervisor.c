@@ -53,7 +53,8 @@ int supervisor_write_status(struct supervisor *s, const char *state, bool durabl
     process_boot_id(st.boot);
     st.cgroup = mem_strdup(s->spec.cgroup);
     for (size_t i = 0; i < s->workers_len; i++) {
-        if (s->workers[i].pid == 0 || mem_grow(&st.workers, &st.workers_cap, st.workers_len + 1, sizeof *st.workers) < 0)
+        if (s->workers[i].pid == 0 ||
+            mem_grow(&st.workers, &st.workers_cap, st.workers_len + 1, sizeof *st.workers) < 0)
             continue;
         st.workers[st.workers_len++] = (struct runner_process){
             .rank = s->workers[i].spec->rank, .pid = s->workers[i].pid, .start_ticks = s->workers[i].start_ticks};
@@ -333,29 +334,34 @@ static const struct transition {
     enum worker_state next;
     void (*act)(struct supervisor *s, struct worker *w);
 } table[WORKER_STATES][WORKER_EVENTS] = {
-    [WORKER_NEW] = {
-        [EVENT_FORKED] = {WORKER_LAUNCHING, act_none},
-        [EVENT_ENDED] = {WORKER_SWEEPING, act_none},
-    },
-    [WORKER_LAUNCHING] = {
-        [EVENT_EXECED] = {WORKER_RUNNING, act_execed},
-        [EVENT_ENDED] = {WORKER_SWEEPING, act_none},
-        [EVENT_STOP] = {WORKER_LAUNCHING, act_stop},
-        [EVENT_KILL] = {WORKER_LAUNCHING, act_kill},
-    },
-    [WORKER_RUNNING] = {
-        [EVENT_ENDED] = {WORKER_LINGERING, act_none},
-        [EVENT_STOP] = {WORKER_RUNNING, act_stop},
-        [EVENT_KILL] = {WORKER_RUNNING, act_kill},
-    },
-    [WORKER_LINGERING] = {
-        [EVENT_STOP] = {WORKER_LINGERING, act_stop},
-        [EVENT_KILL] = {WORKER_SWEEPING, act_kill},
-        [EVENT_EMPTY] = {WORKER_DONE, act_record},
-    },
-    [WORKER_SWEEPING] = {
-        [EVENT_EMPTY] = {WORKER_DONE, act_record},
-    },
+    [WORKER_NEW] =
+        {
+            [EVENT_FORKED] = {WORKER_LAUNCHING, act_none},
+            [EVENT_ENDED] = {WORKER_SWEEPING, act_none},
+        },
+    [WORKER_LAUNCHING] =
+        {
+            [EVENT_EXECED] = {WORKER_RUNNING, act_execed},
+            [EVENT_ENDED] = {WORKER_SWEEPING, act_none},
+            [EVENT_STOP] = {WORKER_LAUNCHING, act_stop},
+            [EVENT_KILL] = {WORKER_LAUNCHING, act_kill},
+        },
+    [WORKER_RUNNING] =
+        {
+            [EVENT_ENDED] = {WORKER_LINGERING, act_none},
+            [EVENT_STOP] = {WORKER_RUNNING, act_stop},
+            [EVENT_KILL] = {WORKER_RUNNING, act_kill},
+        },
+    [WORKER_LINGERING] =
+        {
+            [EVENT_STOP] = {WORKER_LINGERING, act_stop},
+            [EVENT_KILL] = {WORKER_SWEEPING, act_kill},
+            [EVENT_EMPTY] = {WORKER_DONE, act_record},
+        },
+    [WORKER_SWEEPING] =
+        {
+            [EVENT_EMPTY] = {WORKER_DONE, act_record},
+        },
 };
 
 void supervisor_event(struct supervisor *s, struct worker *w, enum worker_event event)
@@ -376,8 +382,8 @@ static void reaped(struct supervisor *s, struct worker *w, int status, const str
     if (w->exec_pipe >= 0) /* what it said before it ended */
         supervisor_exec_result(s, w);
     x->time_ms = clock_wall_ms();
-    x->cpu_ms = (int64_t)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) * 1000 +
-                (u->ru_utime.tv_usec + u->ru_stime.tv_usec) / 1000;
+    x->cpu_ms =
+        (int64_t)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) * 1000 + (u->ru_utime.tv_usec + u->ru_stime.tv_usec) / 1000;
     x->peak_mem_mib = (uint64_t)(u->ru_maxrss + 1023) / 1024;
     if (x->cause != RUNNER_LAUNCH_FAILED) {
         x->code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;

@@ -69,16 +69,16 @@ struct supervisor {
     struct cgroup_plan plan;
     struct identity identity;
     struct rlimit open_files; /* as it was at the start, for the workers */
-    char name[64];    /* JOB.ATTEMPT */
-    char *script;     /* absolute path; owned; NULL without one */
+    char name[64];            /* JOB.ATTEMPT */
+    char *script;             /* absolute path; owned; NULL without one */
     uint32_t master_port;
-    char state[16];   /* as in the status file */
+    char state[16]; /* as in the status file */
     char note[RUNNER_DETAIL_SIZE];
     int64_t started_ms; /* wall clock; 0: not all run yet */
     bool launch_failed;
     bool stopping;
     bool killing;
-    int64_t kill_at_ms; /* monotonic; when stopping */
+    int64_t kill_at_ms;         /* monotonic; when stopping */
     int64_t oom_check_until_ms; /* monotonic; 0: nothing to look at */
     struct worker *workers;
     size_t workers_len;

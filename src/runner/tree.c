@@ -39,11 +39,8 @@ int tree_read(struct tree *t)
             continue;
         r = mem_grow(&t->all, &t->cap, t->len + 1, sizeof *t->all);
         if (r == 0)
-            t->all[t->len++] = (struct tree_process){.pid = pid,
-                                                     .ppid = st.ppid,
-                                                     .session = st.session,
-                                                     .start_ticks = st.start_ticks,
-                                                     .state = st.state};
+            t->all[t->len++] = (struct tree_process){
+                .pid = pid, .ppid = st.ppid, .session = st.session, .start_ticks = st.start_ticks, .state = st.state};
     }
     closedir(dir);
     if (r < 0) {

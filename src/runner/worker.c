@@ -243,8 +243,7 @@ static void explain_exec(const struct launch *l, int code, struct runner_exit *x
     else if (code == ENOENT)
         (void)snprintf(x->detail, sizeof x->detail, "%.120s: command not found", what);
     else if (code == ENOEXEC)
-        (void)snprintf(x->detail, sizeof x->detail, "%.120s: not a program this machine can run, and no #! line",
-                       what);
+        (void)snprintf(x->detail, sizeof x->detail, "%.120s: not a program this machine can run, and no #! line", what);
     else
         (void)snprintf(x->detail, sizeof x->detail, "%.120s: can't be executed: %s", what, strerror(code));
 }

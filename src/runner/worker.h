@@ -26,7 +26,7 @@ void identity_done(struct identity *id);
 struct launch {
     const struct runner_spec *spec;
     const struct identity *identity;
-    const char *script;  /* absolute path of the script, NULL without one */
+    const char *script; /* absolute path of the script, NULL without one */
     char *const *env;
     const int *cgroup_fds;
     int stdout_fd;

@@ -57,8 +57,7 @@ static int parse_line(struct server *s, const char *path, int number, char *line
     size_t len = 0;
     if (sscanf(line, "%63s %u %15s %79s", t.name, &t.uid, role, hex) != 4 ||
         (strcmp(role, "admin") != 0 && strcmp(role, "user") != 0) ||
-        sodium_hex2bin(t.hash, sizeof(t.hash), hex, strlen(hex), NULL, &len, NULL) != 0 ||
-        len != sizeof(t.hash))
+        sodium_hex2bin(t.hash, sizeof(t.hash), hex, strlen(hex), NULL, &len, NULL) != 0 || len != sizeof(t.hash))
         return err_set(e, -EINVAL, "%s:%d: NAME UID admin|user HASH is wanted", path, number);
     t.admin = role[0] == 'a';
     if (mem_grow(&s->tokens, &s->tokens_cap, s->tokens_len + 1, sizeof(t)) != 0)
@@ -70,16 +69,16 @@ static int parse_line(struct server *s, const char *path, int number, char *line
 static int make_first(struct server *s, const char *path, struct err *e)
 {
     unsigned char random[TOKEN_BYTES];
-    char text[sizeof(TOKEN_PREFIX) +
-              sodium_base64_ENCODED_LEN(TOKEN_BYTES, sodium_base64_VARIANT_URLSAFE_NO_PADDING) + 1];
+    char text[sizeof(TOKEN_PREFIX) + sodium_base64_ENCODED_LEN(TOKEN_BYTES, sodium_base64_VARIANT_URLSAFE_NO_PADDING) +
+              1];
     char hex[65];
     char line[160];
     char token_path[4096];
     struct token t = {.uid = (uint32_t)geteuid(), .admin = true, .name = "first"};
     randombytes_buf(random, sizeof(random));
     memcpy(text, TOKEN_PREFIX, sizeof(TOKEN_PREFIX));
-    sodium_bin2base64(text + strlen(TOKEN_PREFIX), sizeof(text) - strlen(TOKEN_PREFIX), random,
-                      sizeof(random), sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+    sodium_bin2base64(text + strlen(TOKEN_PREFIX), sizeof(text) - strlen(TOKEN_PREFIX), random, sizeof(random),
+                      sodium_base64_VARIANT_URLSAFE_NO_PADDING);
     hash_of(text, t.hash);
     sodium_bin2hex(hex, sizeof(hex), t.hash, sizeof(t.hash));
     snprintf(line, sizeof(line), "%s %u admin %s\n", t.name, t.uid, hex);
@@ -132,8 +131,7 @@ static bool by_token(struct server *s, struct http_request *r)
     unsigned char hash[32];
     const struct token *found = NULL;
     if (header == NULL || strncasecmp(header, "Bearer ", 7) != 0 || strlen(header) > 200) {
-        request_problem(r, 401, "unauthorized", NULL,
-                        "a token is wanted: Authorization: Bearer TOKEN");
+        request_problem(r, 401, "unauthorized", NULL, "a token is wanted: Authorization: Bearer TOKEN");
         return false;
     }
     hash_of(header + 7, hash);
@@ -151,8 +149,7 @@ static bool by_token(struct server *s, struct http_request *r)
 
 static bool by_peer(struct http_request *r)
 {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(r->conn, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(r->conn, MHD_CONNECTION_INFO_CONNECTION_FD);
     struct ucred peer;
     socklen_t len = sizeof(peer);
     if (info == NULL || getsockopt(info->connect_fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0) {

@@ -22,9 +22,8 @@ static void built_done(struct built *b)
     mem_free(b->uuids);
 }
 
-static int build(const struct control *c, uint64_t job, uint32_t attempt,
-                 const struct job_spec *spec, const struct grant *grants, uint32_t len,
-                 struct built *b, struct engine_launch *ret)
+static int build(const struct control *c, uint64_t job, uint32_t attempt, const struct job_spec *spec,
+                 const struct grant *grants, uint32_t len, struct built *b, struct engine_launch *ret)
 {
     size_t cards = 0;
     for (uint32_t i = 0; i < len; i++)
@@ -64,12 +63,11 @@ static int build(const struct control *c, uint64_t job, uint32_t attempt,
     return 0;
 }
 
-static void remember_failure(struct server *s, uint64_t job, uint32_t attempt, uint32_t workers,
-                             const char *why)
+static void remember_failure(struct server *s, uint64_t job, uint32_t attempt, uint32_t workers, const char *why)
 {
     if (mem_grow(&s->failures, &s->failures_cap, s->failures_len + 1, sizeof(*s->failures)) != 0) {
-        log_error("no memory to tell of a failed launch; it is found by the next reconcile",
-                  "job=%llu", (unsigned long long)job);
+        log_error("no memory to tell of a failed launch; it is found by the next reconcile", "job=%llu",
+                  (unsigned long long)job);
         return;
     }
     struct failure *f = &s->failures[s->failures_len++];
@@ -116,8 +114,7 @@ void bridge_effect(struct server *s, const struct effect *x)
         launch(s, x);
     } else if (x->kind == EFFECT_FORGET) {
         s->engine->ops->forget(s->engine, x->job, x->attempt);
-    } else if (s->engine->ops->terminate(s->engine, x->job, x->attempt, x->grace_ms, &e) != 0 &&
-               e.code != -ENOENT) {
+    } else if (s->engine->ops->terminate(s->engine, x->job, x->attempt, x->grace_ms, &e) != 0 && e.code != -ENOENT) {
         log_warn("the engine could not be asked to stop a job", "job=%llu attempt=%u why=%s",
                  (unsigned long long)x->job, x->attempt, log_quote(e.text, text, sizeof(text)));
     }
@@ -142,11 +139,10 @@ static enum cause cause_of(enum engine_exit_cause cause)
 
 static int take_node(struct server *s, const struct engine_node *n, int64_t now, struct err *e)
 {
-    struct node_desc d = {
-        .cpu_milli = n->cpu_milli, .mem_mib = n->mem_mib, .gpus_len = n->gpus_len};
+    struct node_desc d = {.cpu_milli = n->cpu_milli, .mem_mib = n->mem_mib, .gpus_len = n->gpus_len};
     if (n->gpus_len > NODE_GPUS_MAX)
-        return err_set(e, -EINVAL, "node %s reports %u cards; at most %d are supported", n->name,
-                       n->gpus_len, NODE_GPUS_MAX);
+        return err_set(e, -EINVAL, "node %s reports %u cards; at most %d are supported", n->name, n->gpus_len,
+                       NODE_GPUS_MAX);
     memcpy(d.name, n->name, sizeof(d.name));
     memcpy(d.rack, n->rack, sizeof(d.rack));
     memcpy(d.link, n->link, sizeof(d.link));
@@ -231,8 +227,7 @@ void bridge_event(void *arg, const struct engine_event *ev)
     }
     if (rc != 0)
         log_error("an engine's report could not be taken", "kind=%d job=%llu why=%s", (int)ev->kind,
-                  (unsigned long long)ev->job,
-                  log_quote(e.code != 0 ? e.text : strerror(-rc), text, sizeof(text)));
+                  (unsigned long long)ev->job, log_quote(e.code != 0 ? e.text : strerror(-rc), text, sizeof(text)));
     persist_dirty(s);
 }
 
@@ -246,8 +241,8 @@ int bridge_reconcile(struct server *s, struct err *e)
     for (size_t i = 0; rc == 0 && i < len; i++) {
         out[i].started_ms = rows[i].started_ms;
         out[i].stopping = rows[i].stopping;
-        rc = build(s->control, rows[i].job, rows[i].attempt, rows[i].spec, rows[i].grants,
-                   rows[i].workers, &built[i], &out[i].launch);
+        rc = build(s->control, rows[i].job, rows[i].attempt, rows[i].spec, rows[i].grants, rows[i].workers, &built[i],
+                   &out[i].launch);
         if (rc != 0)
             err_set(e, rc, "out of memory");
     }

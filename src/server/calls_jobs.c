@@ -52,8 +52,7 @@ static void finish_submit(struct server *s, struct http_request *r)
 }
 
 /* Who the job is for: the caller, unless root or an administrator names somebody else. */
-static int settle_owner(struct server *s, struct http_request *r, struct job_spec *spec,
-                        struct err *e)
+static int settle_owner(struct server *s, struct http_request *r, struct job_spec *spec, struct err *e)
 {
     uint32_t uid = spec->uid == JOB_ID_NONE ? r->who.uid : spec->uid;
     char buffer[4096];
@@ -61,8 +60,7 @@ static int settle_owner(struct server *s, struct http_request *r, struct job_spe
     struct passwd *found = NULL;
     (void)s;
     if (!r->who.admin && (uid != r->who.uid || spec->gid != JOB_ID_NONE))
-        return err_set(e, -EACCES, "%s: only root and administrators may give it",
-                       uid != r->who.uid ? "uid" : "gid");
+        return err_set(e, -EACCES, "%s: only root and administrators may give it", uid != r->who.uid ? "uid" : "gid");
     if (getpwuid_r(uid, &entry, buffer, sizeof(buffer), &found) != 0)
         found = NULL;
     if (spec->gid == JOB_ID_NONE) {
@@ -115,8 +113,7 @@ void call_jobs(struct server *s, struct http_request *r)
     struct err e = {0};
     struct jsonw w;
     if (!request_query_flag(r, "all", &f.all) || !request_query_flag(r, "ended", &f.ended_only) ||
-        !request_query_number(r, "after", INT64_MAX, &f.after) ||
-        !request_query_number(r, "limit", 10000, &limit))
+        !request_query_number(r, "after", INT64_MAX, &f.after) || !request_query_number(r, "limit", 10000, &limit))
         return;
     f.limit = (uint32_t)limit;
     jsonw_init(&w, &r->out);
@@ -210,16 +207,15 @@ static bool read_filter(struct http_request *r, struct job_filter *f)
 {
     static const char *const known[] = {"state", "user", "queue", "tenant", "name", "all", NULL};
     const json_t *all = json_object_get(r->json, "all");
-    if (!call_check_keys(r, known) || !body_text(r, "state", &f->state) ||
-        !body_text(r, "user", &f->user) || !body_text(r, "queue", &f->queue) ||
-        !body_text(r, "tenant", &f->tenant) || !body_text(r, "name", &f->name))
+    if (!call_check_keys(r, known) || !body_text(r, "state", &f->state) || !body_text(r, "user", &f->user) ||
+        !body_text(r, "queue", &f->queue) || !body_text(r, "tenant", &f->tenant) || !body_text(r, "name", &f->name))
         return false;
     if (all != NULL && !json_is_boolean(all)) {
         request_problem(r, 400, "invalid-field", "all", "all: true or false is wanted");
         return false;
     }
-    if (!json_is_true(all) && f->state == NULL && f->user == NULL && f->queue == NULL &&
-        f->tenant == NULL && f->name == NULL) {
+    if (!json_is_true(all) && f->state == NULL && f->user == NULL && f->queue == NULL && f->tenant == NULL &&
+        f->name == NULL) {
         request_problem(r, 400, "invalid", NULL,
                         "say which jobs: at least one of state, user, queue, tenant, name, all");
         return false;
@@ -261,8 +257,7 @@ static bool change_name(struct http_request *r, const char *key, bool *set, char
     if (!body_text(r, key, &text) || text == NULL)
         return r->phase != PHASE_ANSWERED;
     if (strlen(text) >= NAME_SIZE) {
-        request_problem(r, 400, "invalid-field", key, "%s: at most %d bytes are allowed", key,
-                        NAME_SIZE - 1);
+        request_problem(r, 400, "invalid-field", key, "%s: at most %d bytes are allowed", key, NAME_SIZE - 1);
         return false;
     }
     *set = true;
@@ -297,19 +292,16 @@ static bool read_change(struct http_request *r, struct job_change *c)
     if (!call_check_keys(r, known) || !change_name(r, "name", &c->set_name, c->name) ||
         !change_name(r, "queue", &c->set_queue, c->queue) || !change_time(r, c))
         return false;
-    if (priority != NULL &&
-        (!json_is_integer(priority) || json_integer_value(priority) < PRIORITY_MIN ||
-         json_integer_value(priority) > PRIORITY_MAX)) {
-        request_problem(r, 400, "invalid-field", "priority",
-                        "priority: a whole number from %d to %d is wanted", PRIORITY_MIN,
-                        PRIORITY_MAX);
+    if (priority != NULL && (!json_is_integer(priority) || json_integer_value(priority) < PRIORITY_MIN ||
+                             json_integer_value(priority) > PRIORITY_MAX)) {
+        request_problem(r, 400, "invalid-field", "priority", "priority: a whole number from %d to %d is wanted",
+                        PRIORITY_MIN, PRIORITY_MAX);
         return false;
     }
     c->set_priority = priority != NULL;
     c->priority = (int32_t)json_integer_value(priority);
     if (json_object_size(r->json) == 0) {
-        request_problem(r, 400, "invalid", NULL,
-                        "say what to change: priority, time_limit, name or queue");
+        request_problem(r, 400, "invalid", NULL, "say what to change: priority, time_limit, name or queue");
         return false;
     }
     return true;

@@ -75,12 +75,10 @@ static void drain(struct server *s, struct http_request *r, bool on)
     if (!call_check_keys(r, known))
         return;
     if (reason != NULL && (!json_is_string(reason) || json_string_length(reason) > 1000)) {
-        request_problem(r, 400, "invalid-field", "reason",
-                        "reason: a text of at most 1000 bytes is wanted");
+        request_problem(r, 400, "invalid-field", "reason", "reason: a text of at most 1000 bytes is wanted");
         return;
     }
-    int rc = control_drain(s->control, &r->who, clock_wall_ms(), r->params[0], on,
-                           json_string_value(reason), &e);
+    int rc = control_drain(s->control, &r->who, clock_wall_ms(), r->params[0], on, json_string_value(reason), &e);
     if (rc != 0)
         request_error(r, &e, rc);
     else
@@ -179,8 +177,7 @@ void call_shutdown(struct server *s, struct http_request *r)
     if (!call_check_keys(r, none))
         return;
     if (!r->who.admin) {
-        request_problem(r, 403, "forbidden", NULL,
-                        "only root, the daemon's own user and administrators may stop it");
+        request_problem(r, 403, "forbidden", NULL, "only root, the daemon's own user and administrators may stop it");
         return;
     }
     strbuf_puts(&r->out, "{\"stopping\":true}");

@@ -129,8 +129,7 @@ static int put_row(void *arg, const struct store_row *row)
     struct jsonw w;
     if (st->out.len >= FULL_BYTES || row->seq > st->events->newest)
         return 1;
-    int rc = codec_decode((enum record_kind)row->kind, row->seq, row->time_ms, row->body, row->len,
-                          &r, NULL);
+    int rc = codec_decode((enum record_kind)row->kind, row->seq, row->time_ms, row->body, row->len, &r, NULL);
     if (rc != 0)
         return rc;
     jsonw_init(&w, &text);
@@ -144,8 +143,7 @@ static int put_row(void *arg, const struct store_row *row)
 
 static void put_reset(struct stream *st, const char *why)
 {
-    strbuf_printf(&st->out,
-                  "event: reset\ndata: {\"event\":\"reset\",\"last\":%llu,\"why\":\"%s\"}\n\n",
+    strbuf_printf(&st->out, "event: reset\ndata: {\"event\":\"reset\",\"last\":%llu,\"why\":\"%s\"}\n\n",
                   (unsigned long long)st->cursor, why);
     st->over = true;
 }
@@ -163,8 +161,7 @@ static void fill_from_store(struct stream *st)
     }
     int rc = store_read(s->store, st->cursor, st->job, PAGE_ROWS, put_row, st, &e);
     if (rc < 0) {
-        log_error("events can't be read from the store", "why=%s",
-                  log_quote(e.text, text, sizeof(text)));
+        log_error("events can't be read from the store", "why=%s", log_quote(e.text, text, sizeof(text)));
         put_reset(st, "the store can't be read");
     } else if (rc == 0 && st->cursor == before) {
         st->cursor = upto; /* nothing more for this one */
@@ -270,8 +267,8 @@ static bool read_start(struct http_request *r, uint64_t *ret)
     if (last == NULL || last[0] == '\0')
         return true;
     if (strlen(last) > 18 || strspn(last, "0123456789") != strlen(last)) {
-        request_problem(r, 400, "invalid-field", "Last-Event-ID",
-                        "Last-Event-ID: \"%.40s\" is no id of an event", last);
+        request_problem(r, 400, "invalid-field", "Last-Event-ID", "Last-Event-ID: \"%.40s\" is no id of an event",
+                        last);
         return false;
     }
     *ret = strtoull(last, NULL, 10);
@@ -289,29 +286,20 @@ void call_events(struct server *s, struct http_request *r)
         return;
     struct stream *st = mem_alloc(1, sizeof(*st));
     struct MHD_Response *response =
-        st == NULL
-            ? NULL
-            : MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_SIZE, on_read, st, on_free);
+        st == NULL ? NULL : MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_SIZE, on_read, st, on_free);
     if (response == NULL) {
         mem_free(st);
         request_problem(r, 503, "out-of-memory", NULL, "the daemon is out of memory");
         return;
     }
-    *st = (struct stream){.events = v,
-                          .request = r,
-                          .cursor = start,
-                          .job = job,
-                          .follow = follow,
-                          .next = v->streams};
+    *st = (struct stream){.events = v, .request = r, .cursor = start, .job = job, .follow = follow, .next = v->streams};
     if (v->streams != NULL)
         v->streams->prev = st;
     v->streams = st;
     strbuf_puts(&st->out, "retry: 1000\n\n");
     if (start > v->newest) { /* an id from another life of this state folder */
-        strbuf_printf(
-            &st->out,
-            "event: reset\ndata: {\"event\":\"reset\",\"last\":%llu,\"why\":\"no such id\"}\n\n",
-            (unsigned long long)v->newest);
+        strbuf_printf(&st->out, "event: reset\ndata: {\"event\":\"reset\",\"last\":%llu,\"why\":\"no such id\"}\n\n",
+                      (unsigned long long)v->newest);
         st->cursor = v->newest;
     }
     MHD_add_response_header(response, "Content-Type", "text/event-stream");

@@ -72,8 +72,7 @@ static const char *title_of(unsigned status)
     }
 }
 
-void request_problem(struct http_request *r, unsigned status, const char *code, const char *field,
-                     const char *fmt, ...)
+void request_problem(struct http_request *r, unsigned status, const char *code, const char *field, const char *fmt, ...)
 {
     char detail[512];
     va_list args;
@@ -175,8 +174,7 @@ static void list_remove(struct http_request *r)
     r->listed = false;
 }
 
-void request_hold(struct server *s, struct http_request *r,
-                  void (*finish)(struct server *, struct http_request *))
+void request_hold(struct server *s, struct http_request *r, void (*finish)(struct server *, struct http_request *))
 {
     r->finish = finish;
     r->phase = PHASE_HELD;
@@ -220,9 +218,8 @@ bool request_query_number(struct http_request *r, const char *name, uint64_t max
     for (; *p >= '0' && *p <= '9' && n <= (UINT64_MAX - 9) / 10; p++)
         n = n * 10 + (uint64_t)(*p - '0');
     if (*p != '\0' || p == text || n > max) {
-        request_problem(r, 400, "invalid-field", name,
-                        "%s: \"%.40s\" is not allowed; a number from 0 to %llu", name, text,
-                        (unsigned long long)max);
+        request_problem(r, 400, "invalid-field", name, "%s: \"%.40s\" is not allowed; a number from 0 to %llu", name,
+                        text, (unsigned long long)max);
         return false;
     }
     *ret = n;
@@ -235,8 +232,7 @@ bool request_query_flag(struct http_request *r, const char *name, bool *ret)
     if (text == NULL)
         return true;
     if (strcmp(text, "0") != 0 && strcmp(text, "1") != 0) {
-        request_problem(r, 400, "invalid-field", name, "%s: \"%.40s\" is not allowed; 0 or 1", name,
-                        text);
+        request_problem(r, 400, "invalid-field", name, "%s: \"%.40s\" is not allowed; 0 or 1", name, text);
         return false;
     }
     *ret = text[0] == '1';
@@ -257,8 +253,8 @@ static void request_free(struct http_request *r)
     mem_free(r);
 }
 
-static struct http_request *request_new(struct listener *l, struct MHD_Connection *conn,
-                                        const char *method, const char *path)
+static struct http_request *request_new(struct listener *l, struct MHD_Connection *conn, const char *method,
+                                        const char *path)
 {
     struct http_request *r = mem_alloc(1, sizeof(*r));
     if (r == NULL)
@@ -277,8 +273,7 @@ struct query_check {
     struct http_request *r;
 };
 
-static enum MHD_Result check_query(void *arg, enum MHD_ValueKind kind, const char *key,
-                                   const char *value)
+static enum MHD_Result check_query(void *arg, enum MHD_ValueKind kind, const char *key, const char *value)
 {
     struct query_check *q = arg;
     const char *allowed = q->r->route->call.query;
@@ -290,8 +285,7 @@ static enum MHD_Result check_query(void *arg, enum MHD_ValueKind kind, const cha
     }
     int len = snprintf(needle, sizeof(needle), "%s ", key);
     if (len >= (int)sizeof(needle) || strchr(key, ' ') != NULL || strstr(allowed, needle) == NULL) {
-        request_problem(q->r, 400, "unknown-field", "query",
-                        "\"%.40s\" is no parameter of this call; allowed: %s", key,
+        request_problem(q->r, 400, "unknown-field", "query", "\"%.40s\" is no parameter of this call; allowed: %s", key,
                         allowed[0] == '\0' ? "none" : allowed);
         return MHD_NO;
     }
@@ -308,8 +302,7 @@ static bool parse_body(struct http_request *r)
     json_error_t why;
     const char *text = strbuf_str(&r->body);
     if (r->body_too_large) {
-        request_problem(r, 413, "too-large", NULL, "the body is larger than %zu bytes",
-                        SERVER_BODY_MAX);
+        request_problem(r, 413, "too-large", NULL, "the body is larger than %zu bytes", SERVER_BODY_MAX);
         return false;
     }
     if (r->body.failed) {
@@ -322,11 +315,10 @@ static bool parse_body(struct http_request *r)
     }
     if ((r->route->flags & CALL_JSON) == 0)
         return true;
-    r->json = r->body.len == 0 ? json_object()
-                               : json_loadb(text, r->body.len, JSON_REJECT_DUPLICATES, &why);
+    r->json = r->body.len == 0 ? json_object() : json_loadb(text, r->body.len, JSON_REJECT_DUPLICATES, &why);
     if (r->json == NULL)
-        request_problem(r, 400, "invalid-json", NULL, "the body is no JSON: line %d, column %d: %s",
-                        why.line, why.column, why.text);
+        request_problem(r, 400, "invalid-json", NULL, "the body is no JSON: line %d, column %d: %s", why.line,
+                        why.column, why.text);
     else if (!json_is_object(r->json))
         request_problem(r, 400, "invalid-json", NULL, "the body is to be a JSON object");
     return r->phase != PHASE_ANSWERED;
@@ -341,13 +333,11 @@ static void dispatch(struct http_request *r)
         return;
     if (s->stopping && (r->route->flags & CALL_MUTATES))
         request_problem(r, 503, "stopping", NULL, "the daemon is stopping");
-    else if (!s->storing && (r->route->flags & CALL_MUTATES) &&
-             (r->route->flags & CALL_ANY_TIME) == 0)
+    else if (!s->storing && (r->route->flags & CALL_MUTATES) && (r->route->flags & CALL_ANY_TIME) == 0)
         request_problem(r, s->store_error == -ENOSPC ? 507 : 503,
                         s->store_error == -ENOSPC ? "disk-full" : "store-failed", NULL,
-                        s->store_error == -ENOSPC
-                            ? "the disk of the state folder is full: nothing is accepted"
-                            : "the store can't be written to: nothing is accepted");
+                        s->store_error == -ENOSPC ? "the disk of the state folder is full: nothing is accepted"
+                                                  : "the store can't be written to: nothing is accepted");
     else if (s->control == NULL && (r->route->flags & CALL_ANY_TIME) == 0)
         request_problem(r, 503, "store-failed", NULL, "the store can't be read");
     else if ((r->route->flags & CALL_MUTATES) == 0 || idem_begin(s, r))
@@ -362,8 +352,7 @@ static enum MHD_Result send_answer(struct http_request *r)
     if (response == NULL) {
         size_t len = r->out.len;
         char *bytes = strbuf_take(&r->out);
-        response = MHD_create_response_from_buffer_with_free_callback(bytes == NULL ? 0 : len,
-                                                                      bytes, mem_free);
+        response = MHD_create_response_from_buffer_with_free_callback(bytes == NULL ? 0 : len, bytes, mem_free);
         if (response == NULL) {
             mem_free(bytes);
             return MHD_NO;
@@ -407,9 +396,8 @@ static bool announces_too_much(const struct http_request *r)
     return text != NULL && (strlen(text) > 9 || strtoull(text, NULL, 10) > 4 * SERVER_BODY_MAX);
 }
 
-static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const char *path,
-                                  const char *method, const char *version, const char *bytes,
-                                  size_t *bytes_len, void **con_cls)
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const char *path, const char *method,
+                                  const char *version, const char *bytes, size_t *bytes_len, void **con_cls)
 {
     struct http_request *r = *con_cls;
     (void)version;
@@ -419,8 +407,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const 
         if (r == NULL)
             return MHD_NO;
         if (announces_too_much(r)) {
-            request_problem(r, 413, "too-large", NULL, "the body is larger than %zu bytes",
-                            SERVER_BODY_MAX);
+            request_problem(r, 413, "too-large", NULL, "the body is larger than %zu bytes", SERVER_BODY_MAX);
             return send_answer(r);
         }
         return MHD_YES;
@@ -441,8 +428,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const 
     return MHD_YES;
 }
 
-static void on_completed(void *cls, struct MHD_Connection *conn, void **con_cls,
-                         enum MHD_RequestTerminationCode why)
+static void on_completed(void *cls, struct MHD_Connection *conn, void **con_cls, enum MHD_RequestTerminationCode why)
 {
     (void)cls;
     (void)conn;
@@ -495,12 +481,11 @@ static int start(struct server *s, int fd, bool tcp, struct err *e)
 {
     struct listener *l = &s->listeners[s->listeners_len];
     *l = (struct listener){.server = s, .fd = fd, .tcp = tcp};
-    l->mhd = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request,
-                              l, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                              (size_t)HEADER_BYTES_MAX, MHD_OPTION_CONNECTION_LIMIT,
-                              connection_limit(), MHD_OPTION_CONNECTION_TIMEOUT,
-                              (unsigned)IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED, on_completed, l,
-                              MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+    l->mhd = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, l,
+                              MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                              (size_t)HEADER_BYTES_MAX, MHD_OPTION_CONNECTION_LIMIT, connection_limit(),
+                              MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED,
+                              on_completed, l, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
     if (l->mhd == NULL) {
         close(fd);
         return err_set(e, -EIO, "the HTTP server could not be started");
@@ -525,8 +510,7 @@ int http_open_unix(struct server *s, struct err *e)
     unlink(path); /* the lock is ours: what is there was left behind */
     /* An address holds 107 bytes: the name is bound relative to the folder through /proc. */
     int dir = -1;
-    if ((size_t)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path) >=
-        sizeof(address.sun_path)) {
+    if ((size_t)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path) >= sizeof(address.sun_path)) {
         dir = open(s->o->state_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
         snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/daemon.sock", dir);
     }
@@ -556,8 +540,7 @@ static int split_address(const char *text, char host[128], char port[8], struct 
     }
     if (colon == NULL || len == 0 || len >= 128 || colon[1] == '\0' || strlen(colon + 1) > 5 ||
         strspn(colon + 1, "0123456789") != strlen(colon + 1))
-        return err_set(e, -EINVAL,
-                       "listen: \"%s\" is not allowed; ADDRESS:PORT such as 127.0.0.1:8080", text);
+        return err_set(e, -EINVAL, "listen: \"%s\" is not allowed; ADDRESS:PORT such as 127.0.0.1:8080", text);
     memcpy(host, text, len);
     host[len] = '\0';
     snprintf(port, 8, "%s", colon + 1);
@@ -568,16 +551,14 @@ static bool is_loopback(const struct sockaddr *a)
 {
     if (a->sa_family == AF_INET)
         return ntohl(((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr) >> 24 == 127;
-    return a->sa_family == AF_INET6 &&
-           IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
+    return a->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
 }
 
 int http_open_tcp(struct server *s, const char *address, struct err *e)
 {
     char host[128];
     char port[8];
-    struct addrinfo hints = {
-        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     struct addrinfo *found = NULL;
     int rc = split_address(address, host, port, e);
     if (rc != 0)
@@ -623,9 +604,8 @@ unsigned http_connections(const struct server *s)
     unsigned n = 0;
     for (unsigned i = 0; i < s->listeners_len; i++) {
         const union MHD_DaemonInfo *info =
-            s->listeners[i].mhd == NULL
-                ? NULL
-                : MHD_get_daemon_info(s->listeners[i].mhd, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+            s->listeners[i].mhd == NULL ? NULL
+                                        : MHD_get_daemon_info(s->listeners[i].mhd, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
         n += info == NULL ? 0 : info->num_connections;
     }
     return n;
@@ -639,8 +619,7 @@ void http_close(struct server *s)
             uv_close((uv_handle_t *)&l->poll, NULL);
         l->polling = false;
         if (l->mhd != NULL)
-            MHD_stop_daemon(
-                l->mhd); /* closes the listening socket too unless it has been quiesced */
+            MHD_stop_daemon(l->mhd); /* closes the listening socket too unless it has been quiesced */
         l->mhd = NULL;
     }
 }

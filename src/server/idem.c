@@ -102,8 +102,7 @@ static bool answer_again(struct http_request *r, const struct entry *x)
         request_problem(r, 422, "idempotency-mismatch", NULL,
                         "this Idempotency-Key was used for another request; take a new one");
     } else if (!x->done) {
-        request_problem(r, 409, "in-progress", NULL,
-                        "the first request with this Idempotency-Key is not answered yet");
+        request_problem(r, 409, "in-progress", NULL, "the first request with this Idempotency-Key is not answered yet");
     } else {
         strbuf_add(&r->out, x->answer, x->len);
         r->replayed = true;
@@ -144,9 +143,7 @@ void idem_end(struct server *s, struct http_request *r)
     if (x == NULL || x->number != r->idem)
         return; /* none, or pushed out by newer ones */
     r->idem = 0;
-    x->answer = r->status < 500 && r->out.len <= ANSWER_MAX
-                    ? mem_strndup(strbuf_str(&r->out), r->out.len)
-                    : NULL;
+    x->answer = r->status < 500 && r->out.len <= ANSWER_MAX ? mem_strndup(strbuf_str(&r->out), r->out.len) : NULL;
     if (x->answer == NULL) {
         entry_free(s->idem, x);
         return;

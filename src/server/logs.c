@@ -105,8 +105,8 @@ static bool find_path(struct logs_stream *l)
 {
     struct engine *engine = l->server->engine;
     return l->path[0] != '\0' ||
-           (engine != NULL && engine->ops->log_path(engine, l->job, l->attempt, l->worker,
-                                                    l->stderr_file, l->path, sizeof(l->path)) == 0);
+           (engine != NULL && engine->ops->log_path(engine, l->job, l->attempt, l->worker, l->stderr_file, l->path,
+                                                    sizeof(l->path)) == 0);
 }
 
 /* The open file has been read to its end: opens the next newer one. False when it is the newest. */
@@ -133,8 +133,8 @@ static bool job_over(const struct logs_stream *l)
     bool ended = true;
     if (l->server->control == NULL)
         return false;
-    return control_job_facts(l->server->control, l->job, &uid, &attempt, &workers, &ended) != 0 ||
-           ended || attempt != l->attempt;
+    return control_job_facts(l->server->control, l->job, &uid, &attempt, &workers, &ended) != 0 || ended ||
+           attempt != l->attempt;
 }
 
 static ssize_t on_read(void *cls, uint64_t pos, char *buf, size_t max)
@@ -266,12 +266,11 @@ static bool read_wish(struct http_request *r, struct wish *w)
     w->has_tail = request_query(r, "tail") != NULL;
     if (!request_query_number(r, "worker", WORKERS_MAX - 1, &w->worker) ||
         !request_query_number(r, "attempt", UINT32_MAX, &w->attempt) ||
-        !request_query_number(r, "tail", TAIL_MAX, &w->tail) ||
-        !request_query_flag(r, "follow", &w->follow))
+        !request_query_number(r, "tail", TAIL_MAX, &w->tail) || !request_query_flag(r, "follow", &w->follow))
         return false;
     if (stream != NULL && strcmp(stream, "stdout") != 0 && strcmp(stream, "stderr") != 0) {
-        request_problem(r, 400, "invalid-field", "stream",
-                        "stream: \"%.40s\" is not allowed; stdout or stderr", stream);
+        request_problem(r, 400, "invalid-field", "stream", "stream: \"%.40s\" is not allowed; stdout or stderr",
+                        stream);
         return false;
     }
     w->stderr_file = stream != NULL && strcmp(stream, "stderr") == 0;
@@ -284,14 +283,11 @@ static void answer_empty(struct http_request *r)
     request_answer(r, 200);
 }
 
-static void begin(struct server *s, struct http_request *r, const struct wish *w, uint32_t uid,
-                  bool ended)
+static void begin(struct server *s, struct http_request *r, const struct wish *w, uint32_t uid, bool ended)
 {
     struct logs_stream *l = mem_alloc(1, sizeof(*l));
     struct MHD_Response *response =
-        l == NULL
-            ? NULL
-            : MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_SIZE, on_read, l, on_free);
+        l == NULL ? NULL : MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_SIZE, on_read, l, on_free);
     if (response == NULL) {
         mem_free(l);
         request_problem(r, 503, "out-of-memory", NULL, "the daemon is out of memory");
@@ -327,13 +323,11 @@ void call_logs(struct server *s, struct http_request *r)
     if (!read_wish(r, &w))
         return;
     if (control_job_facts(s->control, r->id, &uid, &attempt, &workers, &ended) != 0) {
-        request_problem(r, 404, "not-found", NULL, "there is no job %llu",
-                        (unsigned long long)r->id);
+        request_problem(r, 404, "not-found", NULL, "there is no job %llu", (unsigned long long)r->id);
         return;
     }
     if (!r->who.admin && r->who.uid != uid) {
-        request_problem(r, 403, "forbidden", NULL, "the output of job %llu is its owner's",
-                        (unsigned long long)r->id);
+        request_problem(r, 403, "forbidden", NULL, "the output of job %llu is its owner's", (unsigned long long)r->id);
         return;
     }
     const char *state = control_job_state(s->control, r->id);
@@ -341,8 +335,7 @@ void call_logs(struct server *s, struct http_request *r)
     if (w.worker >= workers || w.attempt > attempt) {
         bool worker = w.worker >= workers;
         request_problem(r, 404, "not-found", worker ? "worker" : "attempt",
-                        worker ? "worker: job %llu has workers 0 to %u"
-                               : "attempt: job %llu has had %u attempts",
+                        worker ? "worker: job %llu has workers 0 to %u" : "attempt: job %llu has had %u attempts",
                         (unsigned long long)r->id, worker ? workers - 1 : attempt);
         return;
     }

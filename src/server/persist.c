@@ -31,8 +31,7 @@ static int load_row(void *arg, const struct store_row *row)
 {
     struct loading *l = arg;
     struct record r = {0};
-    int rc = codec_decode((enum record_kind)row->kind, row->seq, row->time_ms, row->body, row->len,
-                          &r, l->e);
+    int rc = codec_decode((enum record_kind)row->kind, row->seq, row->time_ms, row->body, row->len, &r, l->e);
     if (rc == 0) {
         rc = control_load(l->control, &r, l->e);
         record_done(&r);
@@ -133,8 +132,7 @@ static void answer_held(struct server *s, int failed)
             request_problem(r, 507, "disk-full", NULL,
                             "the disk of the state folder is full: nothing has been changed");
         else if (failed != 0)
-            request_problem(r, 503, "store-failed", NULL,
-                            "the store can't be written to: nothing has been changed");
+            request_problem(r, 503, "store-failed", NULL, "the store can't be written to: nothing has been changed");
         else
             r->finish(s, r);
         idem_end(s, r);
@@ -159,16 +157,14 @@ static void fail(struct server *s, int code, const struct err *e)
     s->backoff_ms = s->backoff_ms == 0 ? BACKOFF_FIRST_MS : s->backoff_ms * 2;
     if (s->backoff_ms > BACKOFF_LAST_MS)
         s->backoff_ms = BACKOFF_LAST_MS;
-    log_error("the store can't be written; nothing of this turn is acted on",
-              "why=%s retry_in_ms=%lld", log_quote(e->text, text, sizeof(text)),
-              (long long)s->backoff_ms);
+    log_error("the store can't be written; nothing of this turn is acted on", "why=%s retry_in_ms=%lld",
+              log_quote(e->text, text, sizeof(text)), (long long)s->backoff_ms);
     s->storing = false;
     s->store_error = code;
     s->failures_len = 0;
     answer_held(s, code);
     if (rebuild(s, &why) != 0) {
-        log_error("the state can't be read back from the store", "why=%s",
-                  log_quote(why.text, text, sizeof(text)));
+        log_error("the state can't be read back from the store", "why=%s", log_quote(why.text, text, sizeof(text)));
         control_free(s->control);
         s->control = NULL;
     }
@@ -194,8 +190,8 @@ void persist_retry(struct server *s)
     s->storing = false;
     s->store_error = rc;
     s->backoff_ms = s->backoff_ms * 2 > BACKOFF_LAST_MS ? BACKOFF_LAST_MS : s->backoff_ms * 2;
-    log_error("the store still can't be written", "why=%s retry_in_ms=%lld",
-              log_quote(e.text, text, sizeof(text)), (long long)s->backoff_ms);
+    log_error("the store still can't be written", "why=%s retry_in_ms=%lld", log_quote(e.text, text, sizeof(text)),
+              (long long)s->backoff_ms);
     uv_timer_start(&s->retry, on_retry, (uint64_t)s->backoff_ms, 0);
 }
 
@@ -218,8 +214,7 @@ static void carry_out(struct server *s)
                 wait_check(s, x.job);
             break;
         case EFFECT_ALERT:
-            log_error("audit found a violation", "detail=%s",
-                      log_quote(x.text, text, sizeof(text)));
+            log_error("audit found a violation", "detail=%s", log_quote(x.text, text, sizeof(text)));
             break;
         }
     }

@@ -6,26 +6,26 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ROUTES(X)                                                                                  \
-    X("GET", "/v1/status", "", call_status, CALL_ANY_TIME)                                         \
-    X("POST", "/v1/jobs", "", call_submit, CALL_MUTATES | CALL_JSON)                               \
-    X("GET", "/v1/jobs", "state user queue tenant name all ended after limit ", call_jobs, 0)      \
-    X("POST", "/v1/jobs/cancel", "", call_cancel_many, CALL_MUTATES | CALL_JSON)                   \
-    X("GET", "/v1/jobs/{id}", "", call_job, 0)                                                     \
-    X("PATCH", "/v1/jobs/{id}", "", call_update, CALL_MUTATES | CALL_JSON)                         \
-    X("POST", "/v1/jobs/{id}/cancel", "", call_cancel, CALL_MUTATES | CALL_JSON)                   \
-    X("GET", "/v1/jobs/{id}/explain", "", call_explain, 0)                                         \
-    X("GET", "/v1/jobs/{id}/wait", "timeout_ms ", call_wait, 0)                                    \
-    X("GET", "/v1/jobs/{id}/logs", "worker stream attempt tail follow ", call_logs, 0)             \
-    X("GET", "/v1/nodes", "", call_nodes, 0)                                                       \
-    X("POST", "/v1/nodes/{name}/drain", "", call_drain, CALL_MUTATES | CALL_JSON)                  \
-    X("POST", "/v1/nodes/{name}/undrain", "", call_undrain, CALL_MUTATES | CALL_JSON)              \
-    X("GET", "/v1/topology", "node ", call_topology, 0)                                            \
-    X("GET", "/v1/queues", "", call_queues, 0)                                                     \
-    X("GET", "/v1/tenants", "", call_tenants, 0)                                                   \
-    X("GET", "/v1/events", "after job follow ", call_events, 0)                                    \
-    X("GET", "/v1/config", "", call_get_config, 0)                                                 \
-    X("PUT", "/v1/config", "", call_put_config, CALL_MUTATES | CALL_TEXT)                          \
+#define ROUTES(X)                                                                             \
+    X("GET", "/v1/status", "", call_status, CALL_ANY_TIME)                                    \
+    X("POST", "/v1/jobs", "", call_submit, CALL_MUTATES | CALL_JSON)                          \
+    X("GET", "/v1/jobs", "state user queue tenant name all ended after limit ", call_jobs, 0) \
+    X("POST", "/v1/jobs/cancel", "", call_cancel_many, CALL_MUTATES | CALL_JSON)              \
+    X("GET", "/v1/jobs/{id}", "", call_job, 0)                                                \
+    X("PATCH", "/v1/jobs/{id}", "", call_update, CALL_MUTATES | CALL_JSON)                    \
+    X("POST", "/v1/jobs/{id}/cancel", "", call_cancel, CALL_MUTATES | CALL_JSON)              \
+    X("GET", "/v1/jobs/{id}/explain", "", call_explain, 0)                                    \
+    X("GET", "/v1/jobs/{id}/wait", "timeout_ms ", call_wait, 0)                               \
+    X("GET", "/v1/jobs/{id}/logs", "worker stream attempt tail follow ", call_logs, 0)        \
+    X("GET", "/v1/nodes", "", call_nodes, 0)                                                  \
+    X("POST", "/v1/nodes/{name}/drain", "", call_drain, CALL_MUTATES | CALL_JSON)             \
+    X("POST", "/v1/nodes/{name}/undrain", "", call_undrain, CALL_MUTATES | CALL_JSON)         \
+    X("GET", "/v1/topology", "node ", call_topology, 0)                                       \
+    X("GET", "/v1/queues", "", call_queues, 0)                                                \
+    X("GET", "/v1/tenants", "", call_tenants, 0)                                              \
+    X("GET", "/v1/events", "after job follow ", call_events, 0)                               \
+    X("GET", "/v1/config", "", call_get_config, 0)                                            \
+    X("PUT", "/v1/config", "", call_put_config, CALL_MUTATES | CALL_TEXT)                     \
     X("POST", "/v1/shutdown", "", call_shutdown, CALL_JSON | CALL_ANY_TIME)
 
 static const struct route routes[] = {
@@ -92,21 +92,19 @@ const struct route *route_find(const char *method, const char *path, struct http
         if (strcmp(call->method, method) != 0) {
             size_t len = strlen(r->allow);
             other_method = true;
-            snprintf(r->allow + len, sizeof(r->allow) - len, "%s%s", len == 0 ? "" : ", ",
-                     call->method);
+            snprintf(r->allow + len, sizeof(r->allow) - len, "%s%s", len == 0 ? "" : ", ", call->method);
             continue;
         }
         r->allow[0] = '\0';
         if (strstr(call->path, "{id}") != NULL && !parse_id(r->params[0], &r->id)) {
-            request_problem(r, 400, "invalid-field", "id", "id: \"%.40s\" is no number of a job",
-                            r->params[0]);
+            request_problem(r, 400, "invalid-field", "id", "id: \"%.40s\" is no number of a job", r->params[0]);
             return NULL;
         }
         return &routes[i];
     }
     if (other_method)
-        request_problem(r, 405, "method-not-allowed", NULL,
-                        "%.20s is not possible here; allowed: %s", method, r->allow);
+        request_problem(r, 405, "method-not-allowed", NULL, "%.20s is not possible here; allowed: %s", method,
+                        r->allow);
     else
         request_problem(r, 404, "not-found", NULL, "there is no call \"%.200s\"", path);
     return NULL;

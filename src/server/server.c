@@ -34,8 +34,7 @@
 static int state_path(const struct server *s, const char *name, char out[4096], struct err *e)
 {
     if (snprintf(out, 4096, "%s/%s", s->o->state_dir, name) >= 4096)
-        return err_set(e, -ENAMETOOLONG, "%s: the name of the state folder is too long",
-                       s->o->state_dir);
+        return err_set(e, -ENAMETOOLONG, "%s: the name of the state folder is too long", s->o->state_dir);
     return 0;
 }
 
@@ -77,8 +76,8 @@ static int take_lock(struct server *s, struct err *e)
         return rc;
     rc = wait_lock(s, path, e);
     if (rc == -EWOULDBLOCK || rc == -EAGAIN)
-        return err_set(e, -EBUSY, "a daemon with pid %lld runs on %s already",
-                       (long long)lock_holder(path), s->o->state_dir);
+        return err_set(e, -EBUSY, "a daemon with pid %lld runs on %s already", (long long)lock_holder(path),
+                       s->o->state_dir);
     if (rc != 0)
         return rc;
     int len = snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
@@ -348,8 +347,7 @@ int server_main(const struct server_options *o)
         uv_run(&s->loop, UV_RUN_DEFAULT);
         log_info("stopped", NULL);
     } else {
-        log_error("can't start", "why=%s",
-                  log_quote(e.code != 0 ? e.text : strerror(-rc), text, sizeof(text)));
+        log_error("can't start", "why=%s", log_quote(e.code != 0 ? e.text : strerror(-rc), text, sizeof(text)));
         s->stopping = true;
         if (s->loop_open)
             finish_stop(s);

@@ -16,14 +16,14 @@
 struct server_options {
     const char *state_dir; /* made when absent: 0755 for root, 0700 for others */
     const char *version;
-    const struct config *config; /* NULL: what the store has, else defaults */
-    const char *config_text;     /* source of `config`: imported when it differs from the store's */
-    const char *engine;          /* "local" or "simulated" */
+    const struct config *config;          /* NULL: what the store has, else defaults */
+    const char *config_text;              /* source of `config`: imported when it differs from the store's */
+    const char *engine;                   /* "local" or "simulated" */
     struct engine_options engine_options; /* its loop, state_dir and callback are filled in here */
     bool simulated;                       /* cards are simulated */
-    const char *cards;    /* where cards come from, for people: "NVML", "simulated (dgx-a100)" */
-    const char *listen;   /* "127.0.0.1:8080", or NULL for the Unix socket alone */
-    bool listen_anywhere; /* `listen` may name an address that others can reach */
+    const char *cards;                    /* where cards come from, for people: "NVML", "simulated (dgx-a100)" */
+    const char *listen;                   /* "127.0.0.1:8080", or NULL for the Unix socket alone */
+    bool listen_anywhere;                 /* `listen` may name an address that others can reach */
     int ready_fd; /* one byte is written to it when the engine has been reconciled; -1: nobody waits
                    */
 };

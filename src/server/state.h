@@ -88,8 +88,7 @@ struct http_request {
     bool replayed;
     struct MHD_Response *stream; /* set by request_stream(): the answer is this */
     /* held */
-    void (*finish)(struct server *s,
-                   struct http_request *r); /* writes the answer after the commit */
+    void (*finish)(struct server *s, struct http_request *r); /* writes the answer after the commit */
     uint64_t *ids;
     size_t ids_len;
     bool ids_shown; /* bulk cancel */
@@ -103,13 +102,12 @@ struct http_request {
 /* Sets the answer. The JSON text is what was written to r->out. */
 void request_answer(struct http_request *r, unsigned status);
 /* Starts the answer over as a problem document. `field` may be NULL. */
-void request_problem(struct http_request *r, unsigned status, const char *code, const char *field,
-                     const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+void request_problem(struct http_request *r, unsigned status, const char *code, const char *field, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
 /* A problem from an error of a lower layer: its code chooses the status. */
 void request_error(struct http_request *r, const struct err *e, int code);
 /* Holds the request until the next commit; `finish` then writes the answer. */
-void request_hold(struct server *s, struct http_request *r,
-                  void (*finish)(struct server *, struct http_request *));
+void request_hold(struct server *s, struct http_request *r, void (*finish)(struct server *, struct http_request *));
 /* Puts the request into the list of held or of waiting ones; request_resume() takes it out. */
 void request_list(struct http_request *r, bool waiting);
 /* Answers with a stream. */

@@ -44,8 +44,7 @@ void call_wait(struct server *s, struct http_request *r)
     if (!request_query_number(r, "timeout_ms", WAIT_MAX_MS, &timeout_ms))
         return;
     if (control_job_facts(s->control, r->id, &uid, &attempt, &workers, &ended) != 0) {
-        request_problem(r, 404, "not-found", NULL, "there is no job %llu",
-                        (unsigned long long)r->id);
+        request_problem(r, 404, "not-found", NULL, "there is no job %llu", (unsigned long long)r->id);
         return;
     }
     r->job = r->id;

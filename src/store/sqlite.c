@@ -94,8 +94,7 @@ static int know_last(struct sqlite_store *s, struct err *e)
     if (s->last_known)
         return 0;
     sqlite3_stmt *st = NULL;
-    if (sqlite3_prepare_v2(s->db, "SELECT coalesce(max(seq), 0) FROM log", -1, &st, NULL) !=
-        SQLITE_OK)
+    if (sqlite3_prepare_v2(s->db, "SELECT coalesce(max(seq), 0) FROM log", -1, &st, NULL) != SQLITE_OK)
         return sqlite_err(s->db, e, "reading the end of the log");
     int rc = 0;
     if (sqlite3_step(st) == SQLITE_ROW) {
@@ -133,8 +132,7 @@ static int insert_row(struct sqlite_store *s, const struct store_row *r, struct 
     sqlite3_bind_int64(s->insert, 3, r->kind);
     sqlite3_bind_int64(s->insert, 4, (int64_t)r->job);
     bind_bytes(s->insert, 5, r->body, r->len);
-    int rc =
-        sqlite3_step(s->insert) == SQLITE_DONE ? 0 : sqlite_err(s->db, e, "writing to the log");
+    int rc = sqlite3_step(s->insert) == SQLITE_DONE ? 0 : sqlite_err(s->db, e, "writing to the log");
     sqlite3_reset(s->insert);
     sqlite3_clear_bindings(s->insert);
     return rc;
@@ -144,11 +142,10 @@ static int check_batch(uint64_t last_seq, const struct store_row *rows, size_t l
 {
     for (size_t i = 0; i < len; i++) {
         if (rows[i].seq != last_seq + 1 + i)
-            return err_set(e, -EINVAL, "log row %llu does not follow row %llu",
-                           (unsigned long long)rows[i].seq, (unsigned long long)(last_seq + i));
+            return err_set(e, -EINVAL, "log row %llu does not follow row %llu", (unsigned long long)rows[i].seq,
+                           (unsigned long long)(last_seq + i));
         if (rows[i].job > INT64_MAX || rows[i].len > INT_MAX)
-            return err_set(e, -EINVAL, "log row %llu is out of bounds",
-                           (unsigned long long)rows[i].seq);
+            return err_set(e, -EINVAL, "log row %llu is out of bounds", (unsigned long long)rows[i].seq);
     }
     return 0;
 }
@@ -187,17 +184,15 @@ static int walk_rows(sqlite3_stmt *st, store_row_cb *cb, void *arg)
     return cb(arg, &row);
 }
 
-static int sq_read(struct store *store, uint64_t after, uint64_t job, uint32_t limit,
-                   store_row_cb *cb, void *arg, struct err *e)
+static int sq_read(struct store *store, uint64_t after, uint64_t job, uint32_t limit, store_row_cb *cb, void *arg,
+                   struct err *e)
 {
     struct sqlite_store *s = (struct sqlite_store *)store;
     if (after > INT64_MAX || job > INT64_MAX)
         return 0; /* no row has such a number */
-    const char *sql =
-        job == 0
-            ? "SELECT seq, time_ms, kind, job, body FROM log WHERE seq > ?1 ORDER BY seq LIMIT ?2"
-            : "SELECT seq, time_ms, kind, job, body FROM log WHERE job <> 0 AND job = ?3"
-              " AND seq > ?1 ORDER BY seq LIMIT ?2";
+    const char *sql = job == 0 ? "SELECT seq, time_ms, kind, job, body FROM log WHERE seq > ?1 ORDER BY seq LIMIT ?2"
+                               : "SELECT seq, time_ms, kind, job, body FROM log WHERE job <> 0 AND job = ?3"
+                                 " AND seq > ?1 ORDER BY seq LIMIT ?2";
     sqlite3_stmt *st = NULL;
     if (sqlite3_prepare_v2(s->db, sql, -1, &st, NULL) != SQLITE_OK)
         return sqlite_err(s->db, e, "reading the log");
@@ -215,12 +210,11 @@ static int sq_read(struct store *store, uint64_t after, uint64_t job, uint32_t l
     return rc;
 }
 
-static int insert_blobs(struct sqlite_store *s, uint64_t seq, const struct store_blob *blobs,
-                        size_t len, struct err *e)
+static int insert_blobs(struct sqlite_store *s, uint64_t seq, const struct store_blob *blobs, size_t len, struct err *e)
 {
     sqlite3_stmt *st = NULL;
-    if (sqlite3_prepare_v2(s->db, "INSERT INTO snapshot (seq, part, body) VALUES (?1, ?2, ?3)", -1,
-                           &st, NULL) != SQLITE_OK)
+    if (sqlite3_prepare_v2(s->db, "INSERT INTO snapshot (seq, part, body) VALUES (?1, ?2, ?3)", -1, &st, NULL) !=
+        SQLITE_OK)
         return sqlite_err(s->db, e, "writing a snapshot");
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < len; i++) {
@@ -235,16 +229,16 @@ static int insert_blobs(struct sqlite_store *s, uint64_t seq, const struct store
     return rc;
 }
 
-static int sq_write_snapshot(struct store *store, uint64_t seq, const struct store_blob *blobs,
-                             size_t len, struct err *e)
+static int sq_write_snapshot(struct store *store, uint64_t seq, const struct store_blob *blobs, size_t len,
+                             struct err *e)
 {
     struct sqlite_store *s = (struct sqlite_store *)store;
     int rc = know_last(s, e);
     if (rc != 0)
         return rc;
     if (seq == 0 || seq > s->last_seq)
-        return err_set(e, -EINVAL, "a snapshot of row %llu is asked for, the log ends at %llu",
-                       (unsigned long long)seq, (unsigned long long)s->last_seq);
+        return err_set(e, -EINVAL, "a snapshot of row %llu is asked for, the log ends at %llu", (unsigned long long)seq,
+                       (unsigned long long)s->last_seq);
     rc = sqlite_run(s->db, "BEGIN IMMEDIATE; DELETE FROM snapshot", "beginning a snapshot", e);
     if (rc == 0)
         rc = insert_blobs(s, seq, blobs, len, e);
@@ -255,13 +249,11 @@ static int sq_write_snapshot(struct store *store, uint64_t seq, const struct sto
     return rc;
 }
 
-static int sq_read_snapshot(struct store *store, uint64_t *ret_seq, store_blob_cb *cb, void *arg,
-                            struct err *e)
+static int sq_read_snapshot(struct store *store, uint64_t *ret_seq, store_blob_cb *cb, void *arg, struct err *e)
 {
     struct sqlite_store *s = (struct sqlite_store *)store;
     sqlite3_stmt *st = NULL;
-    if (sqlite3_prepare_v2(s->db, "SELECT seq, body FROM snapshot ORDER BY seq, part", -1, &st,
-                           NULL) != SQLITE_OK)
+    if (sqlite3_prepare_v2(s->db, "SELECT seq, body FROM snapshot ORDER BY seq, part", -1, &st, NULL) != SQLITE_OK)
         return sqlite_err(s->db, e, "reading a snapshot");
     uint64_t seq = 0;
     int rc = 0;
@@ -285,12 +277,11 @@ static int sq_read_snapshot(struct store *store, uint64_t *ret_seq, store_blob_c
 static int sq_probe(struct store *store, struct err *e)
 {
     struct sqlite_store *s = (struct sqlite_store *)store;
-    int rc = sqlite_run(
-        s->db,
-        "BEGIN IMMEDIATE;"
-        "INSERT OR REPLACE INTO meta (name, value) VALUES ('probe', strftime('%s', 'now'));"
-        "COMMIT",
-        "writing to the store", e);
+    int rc = sqlite_run(s->db,
+                        "BEGIN IMMEDIATE;"
+                        "INSERT OR REPLACE INTO meta (name, value) VALUES ('probe', strftime('%s', 'now'));"
+                        "COMMIT",
+                        "writing to the store", e);
     if (rc != 0)
         rollback(s);
     return rc;
@@ -352,9 +343,7 @@ static int prepare(struct sqlite_store *s, const char *path, struct err *e)
     if (rc == 0) /* before anything is written: a file that is not ours stays as it is */
         rc = sqlite_schema_upgrade(s->db, path, e);
     if (rc == 0)
-        rc = sqlite_run(s->db,
-                        "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = " CHECKPOINT_PAGES,
-                        path, e);
+        rc = sqlite_run(s->db, "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = " CHECKPOINT_PAGES, path, e);
     if (rc == 0 && sqlite3_prepare_v3(s->db,
                                       "INSERT INTO log (seq, time_ms, kind, job, body)"
                                       " VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -372,8 +361,7 @@ int store_sqlite_open(const char *path, const char *vfs, struct store **ret_stor
     if (s == NULL)
         return err_set(e, -ENOMEM, "%s: out of memory", path);
     s->store.ops = &sqlite_ops;
-    if (sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs) !=
-        SQLITE_OK)
+    if (sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs) != SQLITE_OK)
         rc = sqlite_err(s->db, e, path);
     else
         rc = prepare(s, path, e);

@@ -42,8 +42,7 @@ static int upgrade_from(sqlite3 *db, int format, struct err *e)
     for (int n = format; rc == 0 && n < STORE_FORMAT; n++)
         rc = sqlite_run(db, steps[n], "upgrading the store", e);
     char set[96];
-    snprintf(set, sizeof(set), "PRAGMA application_id = %d; PRAGMA user_version = %d",
-             APPLICATION_ID, STORE_FORMAT);
+    snprintf(set, sizeof(set), "PRAGMA application_id = %d; PRAGMA user_version = %d", APPLICATION_ID, STORE_FORMAT);
     if (rc == 0)
         rc = sqlite_run(db, set, "marking the store's format", e);
     if (rc == 0)
@@ -66,8 +65,7 @@ int sqlite_schema_upgrade(sqlite3 *db, const char *path, struct err *e)
     if (rc != 0)
         return rc;
     if (application != APPLICATION_ID && (application != 0 || format != 0 || tables != 0))
-        return err_set(e, -EBADMSG, "%s: this is a database of another program, not a Remuda store",
-                       path);
+        return err_set(e, -EBADMSG, "%s: this is a database of another program, not a Remuda store", path);
     if (format > STORE_FORMAT)
         return err_set(e, -EPROTO,
                        "%s: written by a newer Remuda (format %d, this version knows up to %d); "

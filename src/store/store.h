@@ -49,12 +49,10 @@ struct store_ops {
     const char *name; /* "sqlite" */
     int (*append)(struct store *s, const struct store_row *rows, size_t len, struct err *e);
     int (*last_seq)(struct store *s, uint64_t *ret_seq, struct err *e);
-    int (*read)(struct store *s, uint64_t after, uint64_t job, uint32_t limit, store_row_cb *cb,
-                void *arg, struct err *e);
-    int (*write_snapshot)(struct store *s, uint64_t seq, const struct store_blob *blobs, size_t len,
-                          struct err *e);
-    int (*read_snapshot)(struct store *s, uint64_t *ret_seq, store_blob_cb *cb, void *arg,
-                         struct err *e);
+    int (*read)(struct store *s, uint64_t after, uint64_t job, uint32_t limit, store_row_cb *cb, void *arg,
+                struct err *e);
+    int (*write_snapshot)(struct store *s, uint64_t seq, const struct store_blob *blobs, size_t len, struct err *e);
+    int (*read_snapshot)(struct store *s, uint64_t *ret_seq, store_blob_cb *cb, void *arg, struct err *e);
     int (*probe)(struct store *s, struct err *e);
     void (*close)(struct store *s);
 };
@@ -74,8 +72,7 @@ int store_sqlite_open(const char *path, const char *vfs, struct store **ret_stor
  * Appends the rows in one transaction and returns when they are safely on disk. Their numbers must
  * follow the last one: -EINVAL otherwise.
  */
-static inline int store_append(struct store *s, const struct store_row *rows, size_t len,
-                               struct err *e)
+static inline int store_append(struct store *s, const struct store_row *rows, size_t len, struct err *e)
 {
     return s->ops->append(s, rows, len, e);
 }
@@ -90,8 +87,8 @@ static inline int store_last_seq(struct store *s, uint64_t *ret_seq, struct err 
  * Walks the rows with numbers above `after` in order, only those of `job` unless it is 0, at most
  * `limit` of them (0: all). The callback must not write to the store.
  */
-static inline int store_read(struct store *s, uint64_t after, uint64_t job, uint32_t limit,
-                             store_row_cb *cb, void *arg, struct err *e)
+static inline int store_read(struct store *s, uint64_t after, uint64_t job, uint32_t limit, store_row_cb *cb, void *arg,
+                             struct err *e)
 {
     return s->ops->read(s, after, job, limit, cb, arg, e);
 }
@@ -101,15 +98,14 @@ static inline int store_read(struct store *s, uint64_t after, uint64_t job, uint
  * transaction. The log keeps its rows: a snapshot only saves the time to replay them. -EINVAL when
  * row `seq` is not in the log yet.
  */
-static inline int store_write_snapshot(struct store *s, uint64_t seq,
-                                       const struct store_blob *blobs, size_t len, struct err *e)
+static inline int store_write_snapshot(struct store *s, uint64_t seq, const struct store_blob *blobs, size_t len,
+                                       struct err *e)
 {
     return s->ops->write_snapshot(s, seq, blobs, len, e);
 }
 
 /* Walks the blobs of the newest snapshot in order; *ret_seq is 0 when there is none. */
-static inline int store_read_snapshot(struct store *s, uint64_t *ret_seq, store_blob_cb *cb,
-                                      void *arg, struct err *e)
+static inline int store_read_snapshot(struct store *s, uint64_t *ret_seq, store_blob_cb *cb, void *arg, struct err *e)
 {
     return s->ops->read_snapshot(s, ret_seq, cb, arg, e);
 }

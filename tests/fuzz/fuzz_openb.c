@@ -48,11 +48,9 @@ static const char *part_end(const char *at, const char *end)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-    static const char *const files[] = {
-        "openb_node_list_gpu_node.csv", "openb_pod_list_default.csv",
-        "orders/default_seed1_pods.csv", "orders/default_seed1_noderank.csv"};
-    static const char *const policies[] = {"fgd",        "remuda",  "bestfit", "packing",
-                                           "clustering", "dotprod", "random"};
+    static const char *const files[] = {"openb_node_list_gpu_node.csv", "openb_pod_list_default.csv",
+                                        "orders/default_seed1_pods.csv", "orders/default_seed1_noderank.csv"};
+    static const char *const policies[] = {"fgd", "remuda", "bestfit", "packing", "clustering", "dotprod", "random"};
     const char *at = (const char *)bytes;
     const char *end = at + len;
     if (len == 0 || len > 4096)

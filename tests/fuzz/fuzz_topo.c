@@ -25,8 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     rc = topo_parse(strbuf_str(&out), out.len, &second, &e);
     assert(rc == 0 && second.devices_len == first.devices_len);
     for (uint32_t i = 0; i < first.devices_len; i++)
-        assert(memcmp(first.link[i], second.link[i], first.devices_len * sizeof first.link[i][0]) ==
-               0);
+        assert(memcmp(first.link[i], second.link[i], first.devices_len * sizeof first.link[i][0]) == 0);
     strbuf_done(&out);
     return 0;
 }

@@ -30,8 +30,11 @@ struct run {
 };
 
 /* Signs that parsers look at. */
-static const char *const tokens[] = {"-1", "nan", "1e999", "18446744073709551616", "\0", "\xff", "\xc0\x80", "{", "[[",
-                                     "\"",  ": ",  "- ",    "&a *a",                "#",  "\n",   "\r\n",     "\t", "0x"};
+static const char *const tokens[] = {"-1",    "nan",  "1e999",    "18446744073709551616",
+                                     "\0",    "\xff", "\xc0\x80", "{",
+                                     "[[",    "\"",   ": ",       "- ",
+                                     "&a *a", "#",    "\n",       "\r\n",
+                                     "\t",    "0x"};
 
 static void one(struct run *r, const uint8_t *bytes, size_t len)
 {

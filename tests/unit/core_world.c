@@ -42,7 +42,7 @@ void world_init(struct world *w)
 {
     *w = (struct world){.core = core_new(), .now_ms = INT64_C(1800000000000), .next_job = 1};
     assert_non_null(w->core);
-    w->argv[0] = (char *)(uintptr_t)"true";
+    w->argv[0] = (char *)(uintptr_t) "true";
 }
 
 void world_done(struct world *w)

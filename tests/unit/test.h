@@ -29,7 +29,7 @@ static inline uint64_t test_count(const char *name, uint64_t usual)
     return text == NULL ? usual : strtoull(text, NULL, 10);
 }
 
-#define test_run(name, tests)                                                          \
+#define test_run(name, tests)                                                            \
     (printf("%s: seed %llu\n", (name), (unsigned long long)test_seed()), fflush(stdout), \
      cmocka_run_group_tests_name((name), (tests), NULL, NULL))
 

@@ -24,8 +24,8 @@ static void make(struct scene *s)
     world_init(w);
     world_node(w, "n1", "r1", 8, "A100-80GB");
     uint64_t ended = world_submit(w, &(struct wish){.gpus = 1});
-    uint64_t runs = world_submit(w, &(struct wish){.gpus = 2, .workers = 2, .cpu_milli = 500, .mem_mib = 100,
-                                                   .limit_ms = 60000});
+    uint64_t runs =
+        world_submit(w, &(struct wish){.gpus = 2, .workers = 2, .cpu_milli = 500, .mem_mib = 100, .limit_ms = 60000});
     uint64_t shares = world_submit(w, &(struct wish){.share = 250, .share_mem_mib = 1000});
     uint64_t waits = world_submit(w, &(struct wish){.gpus = 8});
     world_pass(w);
@@ -178,13 +178,16 @@ static void more_ended_than_there_are(struct scene *s)
     s->runs->exits = 3;
 }
 
-#define BREAKS(X)                                                                                                   \
-    X(held_twice) X(whole_card_shared) X(card_called_free) X(card_called_taken) X(memory_of_card_lost)              \
-    X(node_sum_wrong) X(cpu_lost) X(host_memory_lost) X(holder_count_wrong) X(whole_flag_lost)                      \
-    X(tenant_charged_wrong) X(user_charged_wrong) X(member_charged_wrong) X(queue_charged_wrong)                    \
-    X(got_less_than_asked) X(got_other_than_asked) X(on_no_node) X(dead_job_holds) X(running_job_holds_nothing)     \
-    X(queued_nowhere) X(still_queued_while_running) X(count_wrong) X(limit_not_watched) X(holder_not_listed)        \
-    X(more_ended_than_there_are)
+#define BREAKS(X)                                                                                                     \
+    X(held_twice)                                                                                                     \
+    X(whole_card_shared)                                                                                              \
+    X(card_called_free)                                                                                               \
+    X(card_called_taken)                                                                                              \
+    X(memory_of_card_lost) X(node_sum_wrong) X(cpu_lost) X(host_memory_lost) X(holder_count_wrong) X(whole_flag_lost) \
+        X(tenant_charged_wrong) X(user_charged_wrong) X(member_charged_wrong) X(queue_charged_wrong)                  \
+            X(got_less_than_asked) X(got_other_than_asked) X(on_no_node) X(dead_job_holds)                            \
+                X(running_job_holds_nothing) X(queued_nowhere) X(still_queued_while_running) X(count_wrong)           \
+                    X(limit_not_watched) X(holder_not_listed) X(more_ended_than_there_are)
 
 static void test_every_break_is_found(void **state)
 {

@@ -68,9 +68,11 @@ static void test_language(void **state)
     static const struct {
         const char *lc_all, *lang;
         enum lang want;
-    } cases[] = {{NULL, NULL, LANG_EN},          {NULL, "C", LANG_EN},          {NULL, "zh_CN.UTF-8", LANG_ZH},
-                 {NULL, "zh_CN.utf8", LANG_ZH},  {NULL, "zh_CN.GB2312", LANG_EN}, {"en_US.UTF-8", "zh_CN.UTF-8", LANG_EN},
-                 {"zh_TW.UTF-8", "C", LANG_ZH},  {"", "zh_CN.UTF-8", LANG_ZH},  {NULL, "zhxx.UTF-8", LANG_EN}};
+    } cases[] = {{NULL, NULL, LANG_EN},           {NULL, "C", LANG_EN},
+                 {NULL, "zh_CN.UTF-8", LANG_ZH},  {NULL, "zh_CN.utf8", LANG_ZH},
+                 {NULL, "zh_CN.GB2312", LANG_EN}, {"en_US.UTF-8", "zh_CN.UTF-8", LANG_EN},
+                 {"zh_TW.UTF-8", "C", LANG_ZH},   {"", "zh_CN.UTF-8", LANG_ZH},
+                 {NULL, "zhxx.UTF-8", LANG_EN}};
     (void)state;
     unsetenv("LC_MESSAGES");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -94,11 +96,11 @@ static void test_columns(void **state)
         size_t width;
     } cases[] = {{"", 0},
                  {"abc", 3},
-                 {"\xe8\xae\xad\xe7\xbb\x83", 4},     /* two Chinese characters */
-                 {"e\xcc\x81", 1},                    /* e and a combining accent */
-                 {"\xf0\x9f\x9a\x80", 2},             /* an emoji */
-                 {"\xff\xfe", 2},                     /* bad bytes count one each */
-                 {"\xe8\xae", 2},                     /* cut short */
+                 {"\xe8\xae\xad\xe7\xbb\x83", 4}, /* two Chinese characters */
+                 {"e\xcc\x81", 1},                /* e and a combining accent */
+                 {"\xf0\x9f\x9a\x80", 2},         /* an emoji */
+                 {"\xff\xfe", 2},                 /* bad bytes count one each */
+                 {"\xe8\xae", 2},                 /* cut short */
                  {"\xc3\xa4\xc3\xb6", 2}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
@@ -140,8 +142,8 @@ static void test_codes(void **state)
         for (int i = REASON_NONE + 1; i < REASON_CODES_LEN; i++) {
             struct strbuf b = {0};
             const char *code = reason_name((enum reason_code)i);
-            json_t *r = json_pack("{s:s,s:{s:i,s:i,s:i,s:s,s:i,s:s}}", "code", code, "args", "asked", 2000, "free", 1000,
-                                  "total", 8000, "name", "someone", "job", 7, "until", "2026-12-01T05:13:00Z");
+            json_t *r = json_pack("{s:s,s:{s:i,s:i,s:i,s:s,s:i,s:s}}", "code", code, "args", "asked", 2000, "free",
+                                  1000, "total", 8000, "name", "someone", "job", 7, "until", "2026-12-01T05:13:00Z");
             add_reason(&b, r);
             const char *text = strbuf_str(&b);
             if (strcmp(text, code) == 0 || strchr(text, '$') != NULL)
@@ -155,8 +157,8 @@ static void test_codes(void **state)
 #define X(symbol, name) assert_true(lang == LANG_EN || strcmp(state_text(name), name) != 0);
         JOB_STATES(X)
 #undef X
-#define X(symbol, number, name)                                               \
-    if (strcmp(event_text(name), name) == 0 && strchr(name, '-') != NULL)     \
+#define X(symbol, number, name)                                           \
+    if (strcmp(event_text(name), name) == 0 && strchr(name, '-') != NULL) \
         fail_msg("event %s has no words", name);
         RECORD_KINDS(X)
 #undef X
@@ -169,8 +171,8 @@ static void test_formats(void **state)
     (void)state;
     struct err e = {0};
     struct strbuf out = {0};
-    json_t *jobs = json_pack("[{s:i,s:s,s:s,s:i,s:i,s:i,s:s,s:s}]", "id", 7, "name", "train", "state", "running", "gpus", 2,
-                             "workers", 4, "gpus_milli", 8000, "user", "eve", "queue", "batch");
+    json_t *jobs = json_pack("[{s:i,s:s,s:s,s:i,s:i,s:i,s:s,s:s}]", "id", 7, "name", "train", "state", "running",
+                             "gpus", 2, "workers", 4, "gpus_milli", 8000, "user", "eve", "queue", "batch");
     assert_int_equal(jobs_check_format(NULL, &e), 0);
     assert_int_equal(jobs_check_format("wide", &e), 0);
     assert_int_equal(jobs_check_format("id,name,gpus", &e), 0);

@@ -49,8 +49,7 @@ static void test_cards_keep_their_number(void **state)
     assert_int_equal(ledger_reserve(&l, (struct payer){0}), 0);
     struct node_desc d = desc_of("n", "ABC");
     uint32_t id = add(&c, &d);
-    struct grant g = {
-        .node = id, .gpu_mask = 1u << 1, .milli = GPU_MILLI, .cpu_milli = 40, .mem_mib = 7};
+    struct grant g = {.node = id, .gpu_mask = 1u << 1, .milli = GPU_MILLI, .cpu_milli = 40, .mem_mib = 7};
     ledger_take(&l, (struct payer){0}, &g, 1);
     d = desc_of("n", "CD");
     add(&c, &d);
@@ -81,12 +80,8 @@ static void test_capacity_never_below_what_is_held(void **state)
     assert_int_equal(ledger_reserve(&l, (struct payer){0}), 0);
     struct node_desc d = desc_of("n", "A");
     uint32_t id = add(&c, &d);
-    struct grant g = {.node = id,
-                      .gpu_mask = 1,
-                      .milli = 300,
-                      .gpu_mem_mib = 30000,
-                      .cpu_milli = 20000,
-                      .mem_mib = 50000};
+    struct grant g = {
+        .node = id, .gpu_mask = 1, .milli = 300, .gpu_mem_mib = 30000, .cpu_milli = 20000, .mem_mib = 50000};
     ledger_take(&l, (struct payer){0}, &g, 1);
     d.cpu_milli = 1000;
     d.mem_mib = 10;
@@ -205,9 +200,7 @@ static void test_take_and_give_return_to_the_start(void **state)
         size_t len = 0;
         uint64_t milli = 0;
         for (int i = 0; i < 64; i++) {
-            struct grant g = {.node = id,
-                              .cpu_milli = (uint32_t)rng_below(&r, 4000),
-                              .mem_mib = rng_below(&r, 9000)};
+            struct grant g = {.node = id, .cpu_milli = (uint32_t)rng_below(&r, 4000), .mem_mib = rng_below(&r, 9000)};
             uint64_t kind = rng_below(&r, 3);
             if (kind == 1) {
                 g.gpu_mask = 1u << rng_below(&r, 4);
@@ -219,8 +212,7 @@ static void test_take_and_give_return_to_the_start(void **state)
             }
             if (!ledger_fits(&l, &g))
                 continue;
-            payer[len] = (struct payer){.tenant = (uint32_t)rng_below(&r, 3),
-                                        .user = (uint32_t)rng_below(&r, 4)};
+            payer[len] = (struct payer){.tenant = (uint32_t)rng_below(&r, 3), .user = (uint32_t)rng_below(&r, 4)};
             ledger_take(&l, payer[len], &g, 1);
             milli += grant_gpus_milli(&g);
             held[len++] = g;
@@ -256,10 +248,7 @@ static struct node two_sockets(void)
         n.gpus[i].healthy = true;
         n.gpus[i].free_milli = GPU_MILLI;
         for (uint8_t j = 0; j < 8; j++)
-            n.link[i][j] = i == j           ? LINK_SELF
-                           : i / 2 == j / 2 ? LINK_PIX
-                           : i / 4 == j / 4 ? LINK_NODE
-                                            : LINK_SYS;
+            n.link[i][j] = i == j ? LINK_SELF : i / 2 == j / 2 ? LINK_PIX : i / 4 == j / 4 ? LINK_NODE : LINK_SYS;
     }
     return n;
 }
@@ -374,8 +363,7 @@ static void test_remuda_takes_the_used_card(void **state)
     (void)state;
     const struct strategy *remuda = strategy_find("remuda");
     struct mix *m = mix_of(1000, 300);
-    struct node n = {
-        .gpus_len = 2, .cpu_milli = 8000, .free_cpu_milli = 8000, .gpus_milli_free = 1400};
+    struct node n = {.gpus_len = 2, .cpu_milli = 8000, .free_cpu_milli = 8000, .gpus_milli_free = 1400};
     for (int i = 0; i < 2; i++)
         n.gpus[i] = (struct gpu){.free_milli = i == 0 ? 1000 : 400, .healthy = true};
     struct frag_state now;
@@ -396,8 +384,7 @@ static void test_remuda_takes_the_used_card(void **state)
 }
 
 /* The definition, item by item. */
-static int64_t slow_fragmentation(const struct mix_item *items, size_t len,
-                                  const struct frag_state *s)
+static int64_t slow_fragmentation(const struct mix_item *items, size_t len, const struct frag_state *s)
 {
     int64_t f = 0;
     uint64_t weight = 0;
@@ -443,8 +430,7 @@ static void test_fragmentation_equals_its_definition(void **state)
         struct mix *m = mix_new(items, len);
         assert_non_null(m);
         for (int k = 0; k < 20; k++) {
-            struct frag_state s = {.cpu_milli = (uint32_t)rng_below(&r, 6000),
-                                   .len = (uint32_t)rng_below(&r, 9)};
+            struct frag_state s = {.cpu_milli = (uint32_t)rng_below(&r, 6000), .len = (uint32_t)rng_below(&r, 9)};
             uint8_t model = (uint8_t)rng_below(&r, 3);
             uint32_t free = 0;
             s.mixed = rng_chance(&r, 300000);
@@ -499,18 +485,12 @@ static void test_observed_mix_follows_slowly(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cards_keep_their_number),
-        cmocka_unit_test(test_capacity_never_below_what_is_held),
-        cmocka_unit_test(test_same_report_changes_nothing),
-        cmocka_unit_test(test_bad_reports_are_refused),
-        cmocka_unit_test(test_change_log_is_trimmed),
-        cmocka_unit_test(test_take_and_give_return_to_the_start),
-        cmocka_unit_test(test_cards_are_chosen_by_link),
-        cmocka_unit_test(test_pick_has_the_best_worst_link),
-        cmocka_unit_test(test_fragmentation_example),
-        cmocka_unit_test(test_waste_examples),
-        cmocka_unit_test(test_remuda_takes_the_used_card),
-        cmocka_unit_test(test_fragmentation_equals_its_definition),
+        cmocka_unit_test(test_cards_keep_their_number),     cmocka_unit_test(test_capacity_never_below_what_is_held),
+        cmocka_unit_test(test_same_report_changes_nothing), cmocka_unit_test(test_bad_reports_are_refused),
+        cmocka_unit_test(test_change_log_is_trimmed),       cmocka_unit_test(test_take_and_give_return_to_the_start),
+        cmocka_unit_test(test_cards_are_chosen_by_link),    cmocka_unit_test(test_pick_has_the_best_worst_link),
+        cmocka_unit_test(test_fragmentation_example),       cmocka_unit_test(test_waste_examples),
+        cmocka_unit_test(test_remuda_takes_the_used_card),  cmocka_unit_test(test_fragmentation_equals_its_definition),
         cmocka_unit_test(test_observed_mix_follows_slowly),
     };
     return test_run("cluster", tests);

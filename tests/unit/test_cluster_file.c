@@ -32,11 +32,10 @@ static void refuse(const char *text, const char *want)
 static void numbers_run_on(void **state)
 {
     (void)state;
-    struct cluster_file c =
-        parse("racks:\n"
-              "  - {name: r%d, count: 2, nodes: [{name: n%02d, count: 3, preset: dgx-a100}]}\n"
-              "nodes:\n"
-              "  - {name: login, cpus: 2.5, mem: 8GiB}\n");
+    struct cluster_file c = parse("racks:\n"
+                                  "  - {name: r%d, count: 2, nodes: [{name: n%02d, count: 3, preset: dgx-a100}]}\n"
+                                  "nodes:\n"
+                                  "  - {name: login, cpus: 2.5, mem: 8GiB}\n");
     assert_int_equal(c.len, 7);
     assert_string_equal(c.nodes[0].name, "n01");
     assert_string_equal(c.nodes[0].rack, "r1");
@@ -55,8 +54,7 @@ static void numbers_run_on(void **state)
 static void keys_change_a_preset(void **state)
 {
     (void)state;
-    struct cluster_file c =
-        parse("nodes: [{name: a, preset: 2xt4, mem: 1TiB, gpus: 4, links: nvlink-pairs}]");
+    struct cluster_file c = parse("nodes: [{name: a, preset: 2xt4, mem: 1TiB, gpus: 4, links: nvlink-pairs}]");
     assert_int_equal(c.nodes[0].mem_mib, 1048576);
     assert_int_equal(c.nodes[0].gpus, 4);
     assert_int_equal(c.nodes[0].cpu_milli, 64000);
@@ -82,8 +80,7 @@ static void mistakes_are_refused(void **state)
     refuse("nodes: [{name: a, cpus: 4, mem: 8 elephants}]", "mem:");
     refuse("nodes: [{name: a, cpus: 4, mem: 1GiB, gpus: 17}]", "from 0 to 16");
     refuse("nodes: [{name: a, cpus: 4, mem: 1GiB, gpus: 1}]", "gpu_model and gpu_mem");
-    refuse("nodes: [{name: a, cpus: 4, mem: 1GiB, gpus: 1, gpu_model: \"a b\", gpu_mem: 1GiB}]",
-           "gpu_model:");
+    refuse("nodes: [{name: a, cpus: 4, mem: 1GiB, gpus: 1, gpu_model: \"a b\", gpu_mem: 1GiB}]", "gpu_model:");
     refuse("nodes: [{name: a, preset: 2xt4, links: wet string}]", "nvlink-pairs");
     refuse("nodes: [{name: a, preset: 2xt4, count: 2}]", "put %d");
     refuse("nodes: [{name: a, preset: 2xt4}, {name: a, preset: 2xt4}]", "two nodes \"a\"");
@@ -93,9 +90,8 @@ static void mistakes_are_refused(void **state)
     refuse("nodes: [{name: \"a/b\", preset: 2xt4}]", "name:");
     refuse("nodes: [{preset: 2xt4}]", "name is missing");
     refuse("nodes: [{name: \"n%d\", count: 20001, preset: 2xt4}]", "from 1 to 20000");
-    refuse(
-        "racks: [{name: \"r%d\", count: 2, nodes: [{name: \"n%d\", count: 20000, preset: 2xt4}]}]",
-        "more than 20000");
+    refuse("racks: [{name: \"r%d\", count: 2, nodes: [{name: \"n%d\", count: 20000, preset: 2xt4}]}]",
+           "more than 20000");
     refuse("racks: {a: 1}", "a list is wanted");
     refuse("racks: [{name: r, nodes: [{name: n, preset: 2xt4}], color: red}]", "color");
 }

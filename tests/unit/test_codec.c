@@ -86,8 +86,8 @@ static void random_node(struct node_desc *n, struct rng *rng)
 
 static void random_record(struct record *r, struct rng *rng)
 {
-    static const enum record_kind kinds[] = {REC_CONFIG,     REC_NODE,        REC_NODE_STATE, REC_JOB_SUBMIT,
-                                             REC_JOB_UPDATE, REC_JOB_CANCEL,  REC_JOB_START,  REC_JOB_RUNNING,
+    static const enum record_kind kinds[] = {REC_CONFIG,      REC_NODE,       REC_NODE_STATE, REC_JOB_SUBMIT,
+                                             REC_JOB_UPDATE,  REC_JOB_CANCEL, REC_JOB_START,  REC_JOB_RUNNING,
                                              REC_WORKER_EXIT, REC_JOB_STOP,   REC_JOB_RETRY,  REC_JOB_END};
     *r = (struct record){.kind = kinds[rng_below(rng, sizeof kinds / sizeof kinds[0])],
                          .seq = rng_next(rng),

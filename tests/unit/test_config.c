@@ -67,13 +67,14 @@ static void test_defaults(void **state)
 static void test_every_key(void **state)
 {
     (void)state;
-    struct config c = parse("strategy: spread\ndefault_queue: q2\ndefault_tenant: t\ngrace: 5s\nsim_duration: 2m\n"
-                            "reservation_depth: 7\nfinished_jobs_kept: 5\nlog_max_size: 2MiB\nlog_files_kept: 0\n"
-                            "queues:\n  - {name: q1, priority: -5, max_gpus: 2.5, max_jobs: 3, default_time: 1h, "
-                            "max_time: 2h}\n  - name: q2\n"
-                            "tenants:\n  - {name: t, max_gpus: 8, max_jobs: 9, user_max_gpus: 0.5, user_max_jobs: 1}\n"
-                            "users:\n  - {name: eve, tenant: t, max_gpus: 4, max_jobs: 2}\n  - {name: adam, tenant: t}\n"
-                            "racks:\n  - {name: r, nodes: [a, b]}\n");
+    struct config c =
+        parse("strategy: spread\ndefault_queue: q2\ndefault_tenant: t\ngrace: 5s\nsim_duration: 2m\n"
+              "reservation_depth: 7\nfinished_jobs_kept: 5\nlog_max_size: 2MiB\nlog_files_kept: 0\n"
+              "queues:\n  - {name: q1, priority: -5, max_gpus: 2.5, max_jobs: 3, default_time: 1h, "
+              "max_time: 2h}\n  - name: q2\n"
+              "tenants:\n  - {name: t, max_gpus: 8, max_jobs: 9, user_max_gpus: 0.5, user_max_jobs: 1}\n"
+              "users:\n  - {name: eve, tenant: t, max_gpus: 4, max_jobs: 2}\n  - {name: adam, tenant: t}\n"
+              "racks:\n  - {name: r, nodes: [a, b]}\n");
     assert_string_equal(c.strategy, "spread");
     assert_string_equal(c.default_queue, "q2");
     assert_string_equal(c.default_tenant, "t");

@@ -90,63 +90,120 @@ static void test_order_changes(void **state)
     world_done(&w);
 }
 
+static const struct {
+    const char *config;
+    struct wish wish;
+    struct wish other; /* not under the cap */
+    enum reason_code code;
+    const char *name;
+    uint64_t asked, free, total;
+    int fit;
+} cap_cases[] = {
+    {"tenants:\n  - name: t\n    max_gpus: 4\n",
+     {.gpus = 3, .tenant = "t"},
+     {.gpus = 1},
+     REASON_TENANT_GPUS,
+     "t",
+     3000,
+     1000,
+     4000,
+     1},
+    {"tenants:\n  - name: t\n    max_jobs: 2\n", {.tenant = "t"}, {.gpus = 1}, REASON_TENANT_JOBS, "t", 1, 0, 2, 2},
+    {"tenants:\n  - name: t\n    user_max_gpus: 1.5\n",
+     {.share = 1000, .tenant = "t", .user = "eve"},
+     {.share = 1000, .tenant = "t", .user = "adam"},
+     REASON_USER_GPUS,
+     "eve",
+     1000,
+     500,
+     1500,
+     1},
+    {"tenants:\n  - name: t\n    user_max_jobs: 1\n",
+     {.tenant = "t", .user = "eve"},
+     {.user = "eve"},
+     REASON_USER_JOBS,
+     "eve",
+     1,
+     0,
+     1,
+     1},
+    {"tenants:\n  - name: t\n    user_max_jobs: 1\n    user_max_gpus: 1\nusers:\n  - name: eve\n    tenant: t\n    "
+     "max_jobs: 3\n",
+     {.share = 500, .tenant = "t", .user = "eve"},
+     {.user = "adam"},
+     REASON_USER_GPUS,
+     "eve",
+     500,
+     0,
+     1000,
+     2},
+    {"users:\n  - name: eve\n    max_gpus: 5\n",
+     {.gpus = 2, .user = "eve"},
+     {.gpus = 1, .user = "adam"},
+     REASON_USER_GPUS,
+     "eve",
+     2000,
+     1000,
+     5000,
+     2},
+    {"users:\n  - name: eve\n    max_jobs: 3\n",
+     {.user = "eve"},
+     {.user = "adam"},
+     REASON_USER_JOBS,
+     "eve",
+     1,
+     0,
+     3,
+     3},
+    {"queues:\n  - name: batch\n  - name: q\n    max_gpus: 2\n",
+     {.gpus = 1, .queue = "q"},
+     {.gpus = 1},
+     REASON_QUEUE_GPUS,
+     "q",
+     1000,
+     0,
+     2000,
+     2},
+    {"queues:\n  - name: batch\n  - name: q\n    max_jobs: 1\n",
+     {.gpus = 1, .queue = "q"},
+     {.gpus = 1},
+     REASON_QUEUE_JOBS,
+     "q",
+     1,
+     0,
+     1,
+     1},
+};
+
 /* REQ: C5. Each cap holds what would pass it, names itself, and lets others pass. */
 static void test_caps(void **state)
 {
-    static const struct {
-        const char *config;
-        struct wish wish;
-        struct wish other; /* not under the cap */
-        enum reason_code code;
-        const char *name;
-        uint64_t asked, free, total;
-        int fit;
-    } cases[] = {
-        {"tenants:\n  - name: t\n    max_gpus: 4\n", {.gpus = 3, .tenant = "t"}, {.gpus = 1}, REASON_TENANT_GPUS, "t",
-         3000, 1000, 4000, 1},
-        {"tenants:\n  - name: t\n    max_jobs: 2\n", {.tenant = "t"}, {.gpus = 1}, REASON_TENANT_JOBS, "t", 1, 0, 2, 2},
-        {"tenants:\n  - name: t\n    user_max_gpus: 1.5\n", {.share = 1000, .tenant = "t", .user = "eve"},
-         {.share = 1000, .tenant = "t", .user = "adam"}, REASON_USER_GPUS, "eve", 1000, 500, 1500, 1},
-        {"tenants:\n  - name: t\n    user_max_jobs: 1\n", {.tenant = "t", .user = "eve"}, {.user = "eve"},
-         REASON_USER_JOBS, "eve", 1, 0, 1, 1},
-        {"tenants:\n  - name: t\n    user_max_jobs: 1\n    user_max_gpus: 1\nusers:\n  - name: eve\n    tenant: t\n    "
-         "max_jobs: 3\n",
-         {.share = 500, .tenant = "t", .user = "eve"}, {.user = "adam"}, REASON_USER_GPUS, "eve", 500, 0, 1000, 2},
-        {"users:\n  - name: eve\n    max_gpus: 5\n", {.gpus = 2, .user = "eve"}, {.gpus = 1, .user = "adam"},
-         REASON_USER_GPUS, "eve", 2000, 1000, 5000, 2},
-        {"users:\n  - name: eve\n    max_jobs: 3\n", {.user = "eve"}, {.user = "adam"}, REASON_USER_JOBS, "eve", 1, 0, 3,
-         3},
-        {"queues:\n  - name: batch\n  - name: q\n    max_gpus: 2\n", {.gpus = 1, .queue = "q"}, {.gpus = 1},
-         REASON_QUEUE_GPUS, "q", 1000, 0, 2000, 2},
-        {"queues:\n  - name: batch\n  - name: q\n    max_jobs: 1\n", {.gpus = 1, .queue = "q"}, {.gpus = 1},
-         REASON_QUEUE_JOBS, "q", 1, 0, 1, 1},
-    };
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof cap_cases / sizeof cap_cases[0]; i++) {
         struct world w;
         world_init(&w);
-        world_config(&w, cases[i].config);
+        world_config(&w, cap_cases[i].config);
         world_node(&w, "n1", "r1", 8, "A100-80GB");
         uint64_t ids[4];
-        for (int k = 0; k <= cases[i].fit; k++)
-            ids[k] = world_submit(&w, &cases[i].wish);
-        uint64_t other = world_submit(&w, &cases[i].other);
+        for (int k = 0; k <= cap_cases[i].fit; k++)
+            ids[k] = world_submit(&w, &cap_cases[i].wish);
+        uint64_t other = world_submit(&w, &cap_cases[i].other);
         world_pass(&w);
-        for (int k = 0; k < cases[i].fit; k++)
+        for (int k = 0; k < cap_cases[i].fit; k++)
             assert_int_equal(state_of(&w, ids[k]), JOB_STARTING);
-        uint64_t waits = ids[cases[i].fit];
+        uint64_t waits = ids[cap_cases[i].fit];
         assert_int_equal(state_of(&w, waits), JOB_QUEUED);
         assert_int_equal(state_of(&w, other), JOB_STARTING);
         struct reason r = why(&w, waits);
-        assert_int_equal(r.code, cases[i].code);
-        assert_string_equal(r.name, cases[i].name);
-        assert_int_equal(r.asked, cases[i].asked);
-        assert_int_equal(r.free, cases[i].free);
-        assert_int_equal(r.total, cases[i].total);
+        assert_int_equal(r.code, cap_cases[i].code);
+        assert_string_equal(r.name, cap_cases[i].name);
+        assert_int_equal(r.asked, cap_cases[i].asked);
+        assert_int_equal(r.free, cap_cases[i].free);
+        assert_int_equal(r.total, cap_cases[i].total);
         struct explanation x;
         assert_int_equal(core_explain(w.core, w.now_ms, waits, &x), 0);
         assert_int_equal(x.verdict, VERDICT_WAITS);
-        assert_int_equal(x.reasons[0].holders_len, cases[i].fit);
+        assert_int_equal(x.reasons[0].holders_len, cap_cases[i].fit);
         world_finish(&w, ids[0], 0);
         world_pass(&w);
         assert_int_equal(state_of(&w, waits), JOB_STARTING);
@@ -201,8 +258,8 @@ static void test_backfill(void **state)
     uint64_t wide = world_submit(&w, &(struct wish){.gpus = 7, .limit_ms = 100000});
     uint64_t late = world_submit(&w, &(struct wish){.gpus = 2, .limit_ms = 100001});
     uint64_t unlimited = world_submit(&w, &(struct wish){.gpus = 2});
-    uint64_t one = world_submit(&w, &(struct wish){.gpus = 1});            /* one card is spare */
-    uint64_t another = world_submit(&w, &(struct wish){.gpus = 1});        /* not a second one */
+    uint64_t one = world_submit(&w, &(struct wish){.gpus = 1});     /* one card is spare */
+    uint64_t another = world_submit(&w, &(struct wish){.gpus = 1}); /* not a second one */
     uint64_t in_time = world_submit(&w, &(struct wish){.gpus = 1, .limit_ms = 100000});
     uint64_t no_card = world_submit(&w, &(struct wish){.cpu_milli = 1000});
     world_pass(&w);
@@ -427,16 +484,11 @@ static void test_never(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_order_changes),
-        cmocka_unit_test(test_caps),
-        cmocka_unit_test(test_gang_is_not_starved),
-        cmocka_unit_test(test_backfill),
-        cmocka_unit_test(test_time_limit),
-        cmocka_unit_test(test_retry),
-        cmocka_unit_test(test_gang_fails_with_its_first),
-        cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_closed_nodes),
+        cmocka_unit_test(test_order),    cmocka_unit_test(test_order_changes),
+        cmocka_unit_test(test_caps),     cmocka_unit_test(test_gang_is_not_starved),
+        cmocka_unit_test(test_backfill), cmocka_unit_test(test_time_limit),
+        cmocka_unit_test(test_retry),    cmocka_unit_test(test_gang_fails_with_its_first),
+        cmocka_unit_test(test_cancel),   cmocka_unit_test(test_closed_nodes),
         cmocka_unit_test(test_never),
     };
     return test_run("core", tests);

@@ -314,7 +314,10 @@ static bool starts_changed(struct run *r, uint64_t job, const struct would_start
             *rec->spec = kept;
     }
     uint64_t first = 0;
-    struct record up = {.seq = r->w.seq + 1, .time_ms = r->w.now_ms, .kind = REC_JOB_UPDATE, .job = job,
+    struct record up = {.seq = r->w.seq + 1,
+                        .time_ms = r->w.now_ms,
+                        .kind = REC_JOB_UPDATE,
+                        .job = job,
                         .change = {.set_priority = true, .priority = PRIORITY_MAX}};
     assert_int_equal(core_apply(c, &up, NULL), 0);
     assert_int_equal(core_pass(c, r->w.now_ms, ignore, &first), 0);

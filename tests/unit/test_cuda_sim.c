@@ -25,13 +25,13 @@
 #define MIB ((uint64_t)1 << 20)
 #define GIB ((uint64_t)1 << 30)
 
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition);                   \
-            fflush(stdout);                                                                        \
-            _exit(1);                                                                              \
-        }                                                                                          \
+#define CHECK(condition)                                                         \
+    do {                                                                         \
+        if (!(condition)) {                                                      \
+            printf("%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition); \
+            fflush(stdout);                                                      \
+            _exit(1);                                                            \
+        }                                                                        \
     } while (0)
 #define OK(call) CHECK((call) == CUDA_SUCCESS)
 
@@ -79,8 +79,7 @@ static void uuid_text(CUdevice d, char out[48])
     OK(cuDeviceGetUuid_v2(&u, d));
     int n = snprintf(out, 48, "GPU-");
     for (int i = 0; i < 16; i++)
-        n += snprintf(out + n, 48 - (size_t)n,
-                      i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x",
+        n += snprintf(out + n, 48 - (size_t)n, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x",
                       (unsigned char)u.bytes[i]);
 }
 
@@ -219,8 +218,7 @@ static void body_memory(void)
     CHECK(cuMemAlloc_v2(&a, before + 1) == CUDA_ERROR_OUT_OF_MEMORY);
     CHECK(cuMemAlloc_v2(&a, SIZE_MAX) == CUDA_ERROR_OUT_OF_MEMORY);
     OK(cuMemAlloc_v2(&a, before));
-    OK(cuMemsetD8_v2(a + before - 4096, 9,
-                     4096)); /* only what is written takes memory of the host */
+    OK(cuMemsetD8_v2(a + before - 4096, 9, 4096)); /* only what is written takes memory of the host */
     OK(cuDevicePrimaryCtxRelease_v2(0));
     CHECK(cuCtxSynchronize() == CUDA_ERROR_CONTEXT_IS_DESTROYED);
     use_device(0);
@@ -267,8 +265,7 @@ static void body_heap(void)
         if (step % 5000 == 0) {
             for (size_t i = 0; i < n; i++)
                 for (size_t j = 0; j < i; j++)
-                    CHECK(live[i].at + live[i].size <= live[j].at ||
-                          live[j].at + live[j].size <= live[i].at);
+                    CHECK(live[i].at + live[i].size <= live[j].at || live[j].at + live[j].size <= live[i].at);
             OK(cuMemGetInfo_v2(&available, NULL));
             CHECK(available == before - sum);
         }
@@ -419,12 +416,11 @@ static void test_killed(void **state)
     scenario("2xt4", "1", false, body_killed);
 }
 
-static const char kernels[] =
-    "remuda-kernels 1\n"
-    "# a kernel that fills the card, one that takes 60 per cent, one by its blocks\n"
-    "kernel full time-us 10000 sm 100\n"
-    "kernel part time-us 700000 sm 60\n"
-    "kernel blocks block-ns 1000\n";
+static const char kernels[] = "remuda-kernels 1\n"
+                              "# a kernel that fills the card, one that takes 60 per cent, one by its blocks\n"
+                              "kernel full time-us 10000 sm 100\n"
+                              "kernel part time-us 700000 sm 60\n"
+                              "kernel blocks block-ns 1000\n";
 
 static CUresult launch(CUfunction f, unsigned blocks, CUstream s)
 {
@@ -448,10 +444,8 @@ static void body_virtual_time(void)
     use_device(0);
     CHECK(cuModuleLoadData(&m, "\177ELF") == CUDA_ERROR_INVALID_IMAGE);
     CHECK(cuModuleLoadData(&m, "remuda-kernels 1\nkernel x\n") == CUDA_ERROR_INVALID_IMAGE);
-    CHECK(cuModuleLoadData(&m, "remuda-kernels 1\nkernel x time-us -1\n") ==
-          CUDA_ERROR_INVALID_IMAGE);
-    CHECK(cuModuleLoadData(&m, "remuda-kernels 1\nkernel x time-us 1 sm 101\n") ==
-          CUDA_ERROR_INVALID_IMAGE);
+    CHECK(cuModuleLoadData(&m, "remuda-kernels 1\nkernel x time-us -1\n") == CUDA_ERROR_INVALID_IMAGE);
+    CHECK(cuModuleLoadData(&m, "remuda-kernels 1\nkernel x time-us 1 sm 101\n") == CUDA_ERROR_INVALID_IMAGE);
     CHECK(cuModuleLoadData(&m, "remuda-kernels 1\nkernel x time-us 1\nkernel x time-us 1\n") ==
           CUDA_ERROR_INVALID_IMAGE);
     CHECK(cuModuleLoad(&m, "/nonexistent") == CUDA_ERROR_FILE_NOT_FOUND);
@@ -480,8 +474,7 @@ static void body_virtual_time(void)
     OK(cuCtxSynchronize());
     OK(cuStreamQuery(s1));
     CHECK(elapsed(e[0], e[1]) == 1000.0f); /* 100 launches of 10 ms */
-    CHECK(elapsed(e[0], e[2]) ==
-          5.0f); /* 5,000 blocks of 1 us, on the other stream at the same time */
+    CHECK(elapsed(e[0], e[2]) == 5.0f);    /* 5,000 blocks of 1 us, on the other stream at the same time */
     OK(cuStreamWaitEvent(s2, e[1], 0));
     OK(launch(full, 1, s2));
     OK(cuEventRecord(e[3], s2));
@@ -489,8 +482,7 @@ static void body_virtual_time(void)
     CHECK(elapsed(e[1], e[3]) == 10.0f);
     CHECK(cuLaunchKernel(full, 0, 1, 1, 1, 1, 1, 0, s1, NULL, NULL) == CUDA_ERROR_INVALID_VALUE);
     CHECK(cuLaunchKernel(full, 1, 1, 1, 1025, 1, 1, 0, s1, NULL, NULL) == CUDA_ERROR_INVALID_VALUE);
-    CHECK(cuLaunchKernel(full, 1, 1, 1, 1, 1, 1, 1u << 20, s1, NULL, NULL) ==
-          CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    CHECK(cuLaunchKernel(full, 1, 1, 1, 1, 1, 1, 1u << 20, s1, NULL, NULL) == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     CHECK(launch(NULL, 1, s1) == CUDA_ERROR_INVALID_HANDLE);
     CHECK(launch(full, 1, (CUstream)(void *)&ms) == CUDA_ERROR_INVALID_HANDLE);
     OK(cuStreamDestroy_v2(s1));
@@ -553,8 +545,7 @@ static void body_telemetry(void)
     OK(launch(part, 1, NULL));
     sim_sleep_ms(400);
     CHECK(telemetry_sample(&n, &inv, &t, NULL) == 0);
-    CHECK(t.processes_len == 1 && t.processes[0].pid == (uint32_t)getpid() &&
-          t.processes[0].gpu == 1);
+    CHECK(t.processes_len == 1 && t.processes[0].pid == (uint32_t)getpid() && t.processes[0].gpu == 1);
     CHECK(t.processes[0].mem_mib == 105);
     int pct = t.processes[0].sm_pct;
     OK(cuCtxSynchronize());
@@ -616,8 +607,7 @@ static uint64_t recorded_work(void)
 {
     char *file = NULL;
     size_t len;
-    CHECK(file_read(getenv(SIMGPU_ENV), simgpu_file_bytes(SIMGPU_CARDS_MAX), &file, &len, NULL) ==
-          0);
+    CHECK(file_read(getenv(SIMGPU_ENV), simgpu_file_bytes(SIMGPU_CARDS_MAX), &file, &len, NULL) == 0);
     const struct simgpu_slot *slots = simgpu_slots_at(file, 2, 0);
     uint64_t total = 0;
     for (int i = 0; i < SIMGPU_SLOTS; i++)
@@ -751,8 +741,7 @@ static void test_get_proc_address(void **state)
     CUdriverProcAddressQueryResult status;
     void *f;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        assert_int_equal(cuGetProcAddress_v2(all[i].base, &f, all[i].version, 0, &status),
-                         CUDA_SUCCESS);
+        assert_int_equal(cuGetProcAddress_v2(all[i].base, &f, all[i].version, 0, &status), CUDA_SUCCESS);
         assert_ptr_equal(f, all[i].address);
         assert_int_equal(status, CU_GET_PROC_ADDRESS_SUCCESS);
         assert_int_equal(cuGetProcAddress_v2(all[i].base, &f, 13000, 2, NULL), CUDA_SUCCESS);
@@ -854,14 +843,12 @@ int main(void)
 {
     shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_devices),       cmocka_unit_test(test_visible),
-        cmocka_unit_test(test_memory),        cmocka_unit_test(test_heap),
-        cmocka_unit_test(test_two_processes), cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_virtual_time),  cmocka_unit_test(test_default_stream),
-        cmocka_unit_test(test_telemetry),     cmocka_unit_test(test_account),
-        cmocka_unit_test(test_neighbour),     cmocka_unit_test(test_fork),
-        cmocka_unit_test(test_contexts),      cmocka_unit_test(test_get_proc_address),
-        cmocka_unit_test(test_threads),       cmocka_unit_test(test_no_cards),
+        cmocka_unit_test(test_devices),      cmocka_unit_test(test_visible),          cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_heap),         cmocka_unit_test(test_two_processes),    cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_virtual_time), cmocka_unit_test(test_default_stream),   cmocka_unit_test(test_telemetry),
+        cmocka_unit_test(test_account),      cmocka_unit_test(test_neighbour),        cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_contexts),     cmocka_unit_test(test_get_proc_address), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_no_cards),
     };
     return test_run("cuda_sim", tests);
 }

@@ -35,12 +35,12 @@ struct attempt {
     uint64_t job;
     uint32_t attempt;
     uint32_t workers;
-    int64_t end_ms[16];  /* by worker */
+    int64_t end_ms[16]; /* by worker */
     int32_t code[16];
     bool ended[16];
-    bool reported[16];   /* handed to a daemon at least once */
+    bool reported[16]; /* handed to a daemon at least once */
     bool fails_to_start;
-    bool live;           /* any worker left */
+    bool live; /* any worker left */
     bool forgotten;
 };
 

@@ -141,8 +141,8 @@ static void daemon_main(void)
     (void)setpgid(0, 0);
     (void)uv_loop_init(&d.loop);
     describe(&d);
-    struct engine_options o = {.loop = &d.loop, .state_dir = state, .cb = on_event, .cb_arg = &d,
-                               .runner_path = RUNNER, .cgroups = cgroups};
+    struct engine_options o = {
+        .loop = &d.loop, .state_dir = state, .cb = on_event, .cb_arg = &d, .runner_path = RUNNER, .cgroups = cgroups};
     if (local_engine_open(&o, &d.engine, &e) < 0)
         _exit(2);
     for (int i = 0; i < JOBS; i++)

@@ -13,23 +13,18 @@
 #include "base/sys/process.h"
 #include "runner/cgroup.h"
 #include "runner/record.h"
+#include "test.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define WAIT_MS 30000
 
@@ -39,9 +34,14 @@ static const char *preset; /* NULL: the machine's own cards */
 
 static int open_local(uv_loop_t *loop, engine_event_cb *cb, void *arg, struct engine **ret, struct err *e)
 {
-    struct engine_options o = {
-        .loop = loop, .state_dir = state, .cb = cb, .cb_arg = arg, .runner_path = RUNNER, .cgroups = cgroups,
-        .preset = preset, .simgpu_dir = preset != NULL ? SIMGPU_DIR : NULL};
+    struct engine_options o = {.loop = loop,
+                               .state_dir = state,
+                               .cb = cb,
+                               .cb_arg = arg,
+                               .runner_path = RUNNER,
+                               .cgroups = cgroups,
+                               .preset = preset,
+                               .simgpu_dir = preset != NULL ? SIMGPU_DIR : NULL};
     return local_engine_open(&o, ret, e);
 }
 
@@ -232,8 +232,10 @@ static void escape_is_caught(void)
     struct conform c;
     begin(&c);
     struct strbuf text = {0};
-    strbuf_printf(&text, "(setsid sh -c 'trap \"\" TERM HUP; echo $$ >%s/escaped; exec sleep 600' &) & "
-                         "while ! [ -s %s/escaped ]; do sleep 0.01; done; exit 5", state, state);
+    strbuf_printf(&text,
+                  "(setsid sh -c 'trap \"\" TERM HUP; echo $$ >%s/escaped; exec sleep 600' &) & "
+                  "while ! [ -s %s/escaped ]; do sleep 0.01; done; exit 5",
+                  state, state);
     const struct conform_event *x = run_shell(&c, 1, strbuf_str(&text));
     strbuf_done(&text);
     assert_int_equal(x->ev.code, 5);
@@ -269,8 +271,9 @@ static void children_keep_the_grace_time(void **unused)
     struct conform_launch l;
     char *argv[4];
     begin(&c);
-    prepare_shell(&c, &l, 1, argv, "sh -c 'trap \"sleep 0.5; echo saved; exit 0\" TERM; echo up; "
-                                   "while :; do sleep 0.05; done' & wait");
+    prepare_shell(&c, &l, 1, argv,
+                  "sh -c 'trap \"sleep 0.5; echo saved; exit 0\" TERM; echo up; "
+                  "while :; do sleep 0.05; done' & wait");
     conform_start(&c, &l);
     (void)conform_expect(&c, ENGINE_STARTED, 1, 1, 0, WAIT_MS);
     clock_sleep_ms(300);
@@ -310,11 +313,20 @@ static void the_environment_is_set(void **unused)
     assert_non_null(strstr(none, "\nRANK=0\n"));
     assert_non_null(strstr(none, "MINE=yes\n"));
     assert_null(strstr(none, "somebody"));
-    static const char *const lines[] = {
-        "\nCUDA_VISIBLE_DEVICES=GPU-a,GPU-b\n", "\nNVIDIA_VISIBLE_DEVICES=GPU-a,GPU-b\n", "\nRANK=1\n",
-        "\nLOCAL_RANK=1\n", "\nWORLD_SIZE=2\n", "\nREMUDA_JOB_ID=77\n", "\nREMUDA_ATTEMPT=1\n", "\nREMUDA_RANK=1\n",
-        "\nREMUDA_WORLD_SIZE=2\n", "\nREMUDA_NODES=1\n", "\nREMUDA_QUEUE=batch\n", "\nMASTER_ADDR=127.0.0.1\n",
-        "\nREMUDA_GPU_MILLI=1000\n", "\nCUDA_DEVICE_ORDER=PCI_BUS_ID\n"};
+    static const char *const lines[] = {"\nCUDA_VISIBLE_DEVICES=GPU-a,GPU-b\n",
+                                        "\nNVIDIA_VISIBLE_DEVICES=GPU-a,GPU-b\n",
+                                        "\nRANK=1\n",
+                                        "\nLOCAL_RANK=1\n",
+                                        "\nWORLD_SIZE=2\n",
+                                        "\nREMUDA_JOB_ID=77\n",
+                                        "\nREMUDA_ATTEMPT=1\n",
+                                        "\nREMUDA_RANK=1\n",
+                                        "\nREMUDA_WORLD_SIZE=2\n",
+                                        "\nREMUDA_NODES=1\n",
+                                        "\nREMUDA_QUEUE=batch\n",
+                                        "\nMASTER_ADDR=127.0.0.1\n",
+                                        "\nREMUDA_GPU_MILLI=1000\n",
+                                        "\nCUDA_DEVICE_ORDER=PCI_BUS_ID\n"};
     for (unsigned i = 0; i < sizeof lines / sizeof lines[0]; i++)
         if (strstr(two, lines[i]) == NULL)
             fail_msg("the environment lacks %s in:\n%s", lines[i] + 1, two);
@@ -329,8 +341,10 @@ static void a_job_starts_clean(void **unused)
     struct conform c;
     struct conform_launch l;
     begin(&c);
-    const struct conform_event *x = run_shell(&c, 1, "readlink /proc/$$/fd/0; umask; grep SigIgn /proc/$$/status;"
-                                                     "ps -o sid= -p $$ | tr -d ' ' | grep -qx $$ && echo leader; echo oops >&2");
+    const struct conform_event *x =
+        run_shell(&c, 1,
+                  "readlink /proc/$$/fd/0; umask; grep SigIgn /proc/$$/status;"
+                  "ps -o sid= -p $$ | tr -d ' ' | grep -qx $$ && echo leader; echo oops >&2");
     assert_int_equal(x->ev.code, 0);
     CLEANUP_FREE char *out = output_of(&c, 1, 0, false);
     CLEANUP_FREE char *err = output_of(&c, 1, 0, true);
@@ -384,7 +398,11 @@ static void failed_starts_are_explained(void **unused)
     struct conform_launch l;
     char file[128];
     (void)snprintf(file, sizeof file, "%s/data", state);
-    assert_int_equal(file_write_atomic(file, "\x7f""data", 5, 0755, FILE_SYNC_NO, NULL), 0);
+    assert_int_equal(file_write_atomic(file,
+                                       "\x7f"
+                                       "data",
+                                       5, 0755, FILE_SYNC_NO, NULL),
+                     0);
     begin(&c);
     char *absent[] = {(char *)"no-such-program", NULL}, *folder[] = {(char *)"/etc", NULL}, *data[] = {file, NULL};
     struct {
@@ -431,7 +449,8 @@ static void a_daemon_of_root_runs_jobs_as_their_users(void **unused)
     l.spec.uid = 65534;
     l.spec.gid = 65534;
     l.spec.argv = argv;
-    l.spec.script = (char *)"id -u; id -g; cat /proc/self/status | grep -c 'Groups:.*\\<0\\>'; touch \"$(dirname $0)/x\"";
+    l.spec.script =
+        (char *)"id -u; id -g; cat /proc/self/status | grep -c 'Groups:.*\\<0\\>'; touch \"$(dirname $0)/x\"";
     conform_start(&c, &l);
     (void)conform_expect(&c, ENGINE_EXITED, 1, 1, 0, WAIT_MS);
     CLEANUP_FREE char *out = output_of(&c, 1, 0, false);
@@ -613,7 +632,8 @@ static void a_reused_pid_is_left_alone(void **unused)
     runner_status_write(&st, &text);
     assert_int_equal(kill(runner, SIGKILL), 0);
     assert_gone_soon(runner);
-    assert_int_equal(file_write_atomic(in_attempt(1, RUNNER_FILE_STATUS), text.data, text.len, 0644, FILE_SYNC_NO, NULL), 0);
+    assert_int_equal(
+        file_write_atomic(in_attempt(1, RUNNER_FILE_STATUS), text.data, text.len, 0644, FILE_SYNC_NO, NULL), 0);
     strbuf_done(&text);
     runner_status_done(&st);
     conform_reopen(&c);
@@ -750,7 +770,8 @@ static void out_of_memory_is_told_apart(void **unused)
     char *argv[4];
     begin(&c);
     /* The shell waits for its child, which alone is killed: the worker is over all the same. */
-    prepare_shell(&c, &l, 1, argv, "(head -c 200000000 /dev/zero | tail -c 190000000 | tail -c 1 >/dev/null); sleep 600");
+    prepare_shell(&c, &l, 1, argv,
+                  "(head -c 200000000 /dev/zero | tail -c 190000000 | tail -c 1 >/dev/null); sleep 600");
     l.workers[0].mem_mib = 48;
     conform_start(&c, &l);
     const struct conform_event *x = conform_expect(&c, ENGINE_EXITED, 1, 1, 0, WAIT_MS);
@@ -800,7 +821,8 @@ static void a_full_disk_does_not_stop_a_job(void **unused)
     char *argv[4];
     begin(&c);
     struct strbuf text = {0};
-    strbuf_printf(&text, "head -c 8000000 /dev/zero | tr '\\0' x; rm -f %s/ballast; sleep 0.3; echo; echo after", state);
+    strbuf_printf(&text, "head -c 8000000 /dev/zero | tr '\\0' x; rm -f %s/ballast; sleep 0.3; echo; echo after",
+                  state);
     prepare_shell(&c, &l, 1, argv, strbuf_str(&text));
     l.launch.log_bytes_max = 4 << 20;
     char path[128];
@@ -843,8 +865,9 @@ static void a_signal_reaches_all_processes(void **unused)
     struct conform_launch l;
     char *argv[4];
     begin(&c);
-    prepare_shell(&c, &l, 1, argv, "trap 'echo parent' USR1; sh -c 'trap \"echo child; exit 0\" USR1; echo up; "
-                                   "while :; do sleep 0.02; done' & wait; wait; exit 4");
+    prepare_shell(&c, &l, 1, argv,
+                  "trap 'echo parent' USR1; sh -c 'trap \"echo child; exit 0\" USR1; echo up; "
+                  "while :; do sleep 0.02; done' & wait; wait; exit 4");
     conform_start(&c, &l);
     (void)conform_expect(&c, ENGINE_STARTED, 1, 1, 0, WAIT_MS);
     clock_sleep_ms(300);
@@ -898,7 +921,8 @@ static void simulated_cards_are_there(void **unused)
     assert_int_equal(c.node.link[0][7], 1);
     assert_non_null(strstr(c.node.topology, "NV12"));
     char *argv[4];
-    prepare_shell(&c, &l, 1, argv, "echo $REMUDA_SIMULATED $CUDA_VISIBLE_DEVICES; test -e $REMUDA_SIMGPU && echo $LD_LIBRARY_PATH");
+    prepare_shell(&c, &l, 1, argv,
+                  "echo $REMUDA_SIMULATED $CUDA_VISIBLE_DEVICES; test -e $REMUDA_SIMGPU && echo $LD_LIBRARY_PATH");
     const char *uuid = c.node.gpus[3].uuid;
     l.workers[0].gpus_len = 1;
     l.workers[0].gpu_uuids = &uuid;

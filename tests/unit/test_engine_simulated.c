@@ -21,8 +21,7 @@ static char dir[64];
 static char cluster[96];
 static uint64_t scale = 1000;
 
-static int open_simulated(uv_loop_t *loop, engine_event_cb *cb, void *arg, struct engine **ret,
-                          struct err *e)
+static int open_simulated(uv_loop_t *loop, engine_event_cb *cb, void *arg, struct engine **ret, struct err *e)
 {
     struct engine_options o = {.loop = loop,
                                .state_dir = dir,

@@ -18,8 +18,7 @@
 
 static struct gpu_inventory inv;
 static struct preset preset;
-static const char *const presets[] = {"dgx-a100", "dgx-h100", "hgx-h200", "hgx-b200",
-                                      "4xl40s",   "2xt4",     "mixed"};
+static const char *const presets[] = {"dgx-a100", "dgx-h100", "hgx-h200", "hgx-b200", "4xl40s", "2xt4", "mixed"};
 
 static void open_nvml(struct nvml *n)
 {
@@ -108,8 +107,7 @@ static void test_islands(void **state)
 }
 
 /* The process's entry on a card, or NULL. */
-static const struct telemetry_process *process_on(const struct telemetry *t, uint32_t gpu,
-                                                  pid_t pid)
+static const struct telemetry_process *process_on(const struct telemetry *t, uint32_t gpu, pid_t pid)
 {
     for (size_t i = 0; i < t->processes_len; i++)
         if (t->processes[i].gpu == gpu && t->processes[i].pid == (uint32_t)pid)
@@ -119,8 +117,7 @@ static const struct telemetry_process *process_on(const struct telemetry *t, uin
 
 /* Samples until the process is busy on the card at this share (the window must fill), for at most
  * ten seconds. */
-static void await_load(const struct nvml *n, struct telemetry *t, uint32_t gpu, pid_t pid,
-                       int sm_pct)
+static void await_load(const struct nvml *n, struct telemetry *t, uint32_t gpu, pid_t pid, int sm_pct)
 {
     for (int i = 0; i < 1000; i++) {
         assert_int_equal(telemetry_sample(n, &inv, t, NULL), 0);
@@ -151,8 +148,7 @@ static void test_load(void **state)
     assert_non_null(strstr(t.source, "simulated"));
 
     pid_t one = sim_spawn((const char *[]){"--gpu", "1", "--sm", "50", "--mem", "4GiB", NULL});
-    pid_t two =
-        sim_spawn((const char *[]){"--gpu", inv.gpus[1].uuid, "--sm", "30", "--mem", "1G", NULL});
+    pid_t two = sim_spawn((const char *[]){"--gpu", inv.gpus[1].uuid, "--sm", "30", "--mem", "1G", NULL});
     await_load(&n, &t, 1, one, 50);
     await_load(&n, &t, 1, two, 30);
     /* Both have begun: after the length of the window it is full of them. */
@@ -430,8 +426,7 @@ static void test_lost_card(void **state)
     assert_string_equal(again.dev[6].name, "GPU7");
     strbuf_done(&text);
     for (int i = 0; i < 8; i++)
-        overwrite(f.state, cards + i * (off_t)sizeof(struct simgpu_card) + at, &failed,
-                  sizeof(failed));
+        overwrite(f.state, cards + i * (off_t)sizeof(struct simgpu_card) + at, &failed, sizeof(failed));
     assert_int_equal(inventory_read(&n, &inv, &e), -EIO);
     assert_non_null(strstr(e.text, "card 0"));
     telemetry_done(&t);
@@ -465,8 +460,7 @@ static void test_garbage_slots(void **state)
     memset(&slot, 0xff, sizeof(slot));
     slot.pid = (uint32_t)getpid();
     uint32_t high = 400;
-    off_t card = (off_t)sizeof(struct simgpu_header),
-          slots = card + 2 * (off_t)sizeof(struct simgpu_card);
+    off_t card = (off_t)sizeof(struct simgpu_header), slots = card + 2 * (off_t)sizeof(struct simgpu_card);
     overwrite(f.state, card + (off_t)offsetof(struct simgpu_card, slots_high), &high, sizeof(high));
     for (int i = 0; i < 400; i++)
         overwrite(f.state, slots + i * (off_t)sizeof(slot), &slot, sizeof(slot));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A job's description at its four doors: options of the command line, #REMUDA lines, job files, JSON. What one takes the
- * others take, with the same result and the same words when it is refused. REQ: G3
+ * A job's description at its four doors: options of the command line, #REMUDA lines, job files, JSON. What one takes
+ * the others take, with the same result and the same words when it is refused. REQ: G3
  */
 #include "test.h"
 
@@ -82,11 +82,25 @@ static const struct {
     const char *name;
     const char *value;
 } good[] = {
-    {"name", "two cards"},      {"gpus", "0"},           {"gpus", "16"},
-    {"workers", "4096"},       {"cpus", "1.5"},         {"mem", "16GiB"},      {"mem", "512M"},
-    {"time", "2h30m"},          {"time", "1-12:00:00"},  {"grace", "90s"},      {"queue", "debug"},
-    {"priority", "-1000"},      {"tenant", "team-a"},    {"require", "nvlink"}, {"prefer", "rack"},
-    {"strategy", "spread"},     {"chdir", "/tmp"},       {"sim-duration", "10m"}, {"name", "\xe8\xae\xad\xe7\xbb\x83"},
+    {"name", "two cards"},
+    {"gpus", "0"},
+    {"gpus", "16"},
+    {"workers", "4096"},
+    {"cpus", "1.5"},
+    {"mem", "16GiB"},
+    {"mem", "512M"},
+    {"time", "2h30m"},
+    {"time", "1-12:00:00"},
+    {"grace", "90s"},
+    {"queue", "debug"},
+    {"priority", "-1000"},
+    {"tenant", "team-a"},
+    {"require", "nvlink"},
+    {"prefer", "rack"},
+    {"strategy", "spread"},
+    {"chdir", "/tmp"},
+    {"sim-duration", "10m"},
+    {"name", "\xe8\xae\xad\xe7\xbb\x83"},
 };
 
 static const struct {
@@ -95,7 +109,10 @@ static const struct {
     const char *allowed; /* what the message says is allowed */
 } bad[] = {
     {"name", "", "NAME"},
-    {"name", "a\x01" "b", "control"},
+    {"name",
+     "a\x01"
+     "b",
+     "control"},
     {"gpus", "-1", "0..16"},
     {"gpus", "17", "0..16"},
     {"gpus", "1.5", "0..16"},
@@ -141,9 +158,8 @@ static bool same(const struct job_spec *a, const struct job_spec *b)
 {
     return memcmp(&a->req, &b->req, sizeof a->req) == 0 && a->workers == b->workers && a->priority == b->priority &&
            a->require == b->require && a->prefer == b->prefer && a->time_limit_ms == b->time_limit_ms &&
-           a->grace_ms == b->grace_ms && a->sim_duration_ms == b->sim_duration_ms &&
-           strcmp(a->queue, b->queue) == 0 && strcmp(a->tenant, b->tenant) == 0 &&
-           strcmp(a->strategy, b->strategy) == 0;
+           a->grace_ms == b->grace_ms && a->sim_duration_ms == b->sim_duration_ms && strcmp(a->queue, b->queue) == 0 &&
+           strcmp(a->tenant, b->tenant) == 0 && strcmp(a->strategy, b->strategy) == 0;
 }
 
 static void test_good(void **state)
@@ -250,8 +266,9 @@ static void test_script_heads(void **state)
         int options;
         size_t late;
     } cases[] = {
-        {"#!/bin/sh\n#REMUDA --gpus 2 --name \"a b\"\n\n# more\n#REMUDA --time=1h # a comment\ntrue\n#REMUDA --gpus 1\n", 3,
-         7},
+        {"#!/bin/sh\n#REMUDA --gpus 2 --name \"a b\"\n\n# more\n#REMUDA --time=1h # a comment\ntrue\n#REMUDA --gpus "
+         "1\n",
+         3, 7},
         {"true\n#REMUDA --gpus 1\n", 0, 2},
         {"#REMUDA\t--gpus\t1\r\ntrue\n", 1, 0},
         {"#REMUDAX --gpus 1\ntrue\n", 0, 0},

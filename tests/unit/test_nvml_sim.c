@@ -74,8 +74,7 @@ static void test_arguments(void **state)
     assert_int_equal(NV(nvmlDeviceGetHandleByIndex_v2)(8, &other), NVML_ERROR_INVALID_ARGUMENT);
     assert_int_equal(NV(nvmlDeviceGetHandleByIndex_v2)(0, NULL), NVML_ERROR_INVALID_ARGUMENT);
     assert_int_equal(NV(nvmlDeviceGetMinorNumber)(NULL, &value), NVML_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(NV(nvmlDeviceGetMinorNumber)((nvmlDevice_t)(void *)text, &value),
-                     NVML_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(NV(nvmlDeviceGetMinorNumber)((nvmlDevice_t)(void *)text, &value), NVML_ERROR_INVALID_ARGUMENT);
     assert_int_equal(NV(nvmlDeviceGetMinorNumber)(d, NULL), NVML_ERROR_INVALID_ARGUMENT);
     assert_int_equal(NV(nvmlDeviceGetUUID)(d, text, 40), NVML_ERROR_INSUFFICIENT_SIZE);
     assert_int_equal(NV(nvmlDeviceGetUUID)(d, text, 41), NVML_SUCCESS);
@@ -92,15 +91,11 @@ static void test_arguments(void **state)
         assert_int_equal(NV(nvmlDeviceGetHandleByPciBusId_v2)(same[i], &other), NVML_SUCCESS);
         assert_ptr_equal(other, card(3));
     }
-    assert_int_equal(NV(nvmlDeviceGetHandleByPciBusId_v2)("0000:4f:00.0", &other),
-                     NVML_ERROR_NOT_FOUND);
-    assert_int_equal(NV(nvmlDeviceGetHandleByPciBusId_v2)("four", &other),
-                     NVML_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(NV(nvmlDeviceGetHandleByPciBusId_v2)("4E:00.0x", &other),
-                     NVML_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(NV(nvmlDeviceGetHandleByPciBusId_v2)("0000:4f:00.0", &other), NVML_ERROR_NOT_FOUND);
+    assert_int_equal(NV(nvmlDeviceGetHandleByPciBusId_v2)("four", &other), NVML_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(NV(nvmlDeviceGetHandleByPciBusId_v2)("4E:00.0x", &other), NVML_ERROR_INVALID_ARGUMENT);
     nvmlMemory_v2_t memory = {.version = 1};
-    assert_int_equal(NV(nvmlDeviceGetMemoryInfo_v2)(d, &memory),
-                     NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
+    assert_int_equal(NV(nvmlDeviceGetMemoryInfo_v2)(d, &memory), NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
     unsigned current = 9, pending = 9;
     assert_int_equal(NV(nvmlDeviceGetMigMode)(d, &current, &pending), NVML_SUCCESS);
     assert_int_equal(current, NVML_DEVICE_MIG_DISABLE);
@@ -113,8 +108,7 @@ static void test_arguments(void **state)
     assert_int_equal(NV(nvmlGpmSampleFree)(sample), NVML_SUCCESS);
     assert_int_equal(NV(nvmlDeviceGetNumaNodeId)(d, &value), NVML_ERROR_NOT_SUPPORTED);
     assert_int_equal(NV(nvmlDeviceGetFanSpeed)(d, &value), NVML_ERROR_NOT_SUPPORTED);
-    assert_int_equal(NV(nvmlDeviceSetPersistenceMode)(d, NVML_FEATURE_DISABLED),
-                     NVML_ERROR_NO_PERMISSION);
+    assert_int_equal(NV(nvmlDeviceSetPersistenceMode)(d, NVML_FEATURE_DISABLED), NVML_ERROR_NO_PERMISSION);
     assert_int_equal(NV(nvmlShutdown)(), NVML_SUCCESS);
     sim_end(&f);
 }
@@ -134,8 +128,7 @@ static void test_lists(void **state)
     assert_int_equal(NV(nvmlDeviceGetComputeRunningProcesses_v3)(d, &count, NULL), NVML_SUCCESS);
     assert_int_equal(count, 0);
     count = 8;
-    assert_int_equal(NV(nvmlDeviceGetProcessUtilization)(d, samples, &count, 0),
-                     NVML_ERROR_NOT_FOUND);
+    assert_int_equal(NV(nvmlDeviceGetProcessUtilization)(d, samples, &count, 0), NVML_ERROR_NOT_FOUND);
     pid_t one = sim_spawn((const char *[]){"--gpu", "0", "--sm", "40", "--mem", "1G", NULL});
     pid_t two = sim_spawn((const char *[]){"--gpu", "0", "--sm", "40", "--mem", "2G", NULL});
     for (int i = 0; i < 1000; i++) {
@@ -156,8 +149,7 @@ static void test_lists(void **state)
     assert_int_equal(samples[0].smUtil, 40);
     assert_int_equal(samples[1].smUtil, 40);
     count = 1;
-    assert_int_equal(NV(nvmlDeviceGetComputeRunningProcesses_v3)(d, &count, infos),
-                     NVML_ERROR_INSUFFICIENT_SIZE);
+    assert_int_equal(NV(nvmlDeviceGetComputeRunningProcesses_v3)(d, &count, infos), NVML_ERROR_INSUFFICIENT_SIZE);
     assert_int_equal(count, 2);
     assert_int_equal(NV(nvmlDeviceGetComputeRunningProcesses_v3)(d, &count, infos), NVML_SUCCESS);
     assert_true((infos[0].pid == (unsigned)one && infos[1].pid == (unsigned)two) ||
@@ -166,8 +158,7 @@ static void test_lists(void **state)
     count = 8;
     assert_int_equal(NV(nvmlDeviceGetProcessUtilization)(d, samples, &count, 0), NVML_SUCCESS);
     assert_int_equal(count, 2);
-    assert_int_equal(NV(nvmlDeviceGetProcessUtilization)(d, samples, &count, ~0ull),
-                     NVML_ERROR_NOT_FOUND);
+    assert_int_equal(NV(nvmlDeviceGetProcessUtilization)(d, samples, &count, ~0ull), NVML_ERROR_NOT_FOUND);
     nvmlMemory_t memory;
     nvmlMemory_v2_t v2 = {.version = NVML_STRUCT_VERSION(nvmlMemory_v2_t, 2)};
     assert_int_equal(NV(nvmlDeviceGetMemoryInfo)(d, &memory), NVML_SUCCESS);
@@ -195,26 +186,19 @@ static void test_links(void **state)
     for (unsigned link = 0; link < 12; link++) {
         assert_int_equal(NV(nvmlDeviceGetNvLinkState)(card(0), link, &active), NVML_SUCCESS);
         assert_int_equal(active, NVML_FEATURE_ENABLED);
-        assert_int_equal(NV(nvmlDeviceGetNvLinkRemoteDeviceType)(card(0), link, &type),
-                         NVML_SUCCESS);
+        assert_int_equal(NV(nvmlDeviceGetNvLinkRemoteDeviceType)(card(0), link, &type), NVML_SUCCESS);
         assert_int_equal(type, NVML_NVLINK_DEVICE_TYPE_GPU);
-        assert_int_equal(NV(nvmlDeviceGetNvLinkRemotePciInfo_v2)(card(0), link, &pci),
-                         NVML_SUCCESS);
+        assert_int_equal(NV(nvmlDeviceGetNvLinkRemotePciInfo_v2)(card(0), link, &pci), NVML_SUCCESS);
         assert_int_equal(NV(nvmlDeviceGetPciInfo_v3)(card(1), &self), NVML_SUCCESS);
         assert_string_equal(pci.busId, self.busId);
     }
-    assert_int_equal(NV(nvmlDeviceGetNvLinkState)(card(0), 12, &active),
-                     NVML_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(NV(nvmlDeviceGetNvLinkState)(card(0), 12, &active), NVML_ERROR_INVALID_ARGUMENT);
     assert_int_equal(NV(nvmlDeviceGetNvLinkState)(card(2), 0, &active), NVML_ERROR_NOT_SUPPORTED);
-    assert_int_equal(NV(nvmlDeviceGetP2PStatus)(card(0), card(1), NVML_P2P_CAPS_INDEX_NVLINK, &p2p),
-                     NVML_SUCCESS);
+    assert_int_equal(NV(nvmlDeviceGetP2PStatus)(card(0), card(1), NVML_P2P_CAPS_INDEX_NVLINK, &p2p), NVML_SUCCESS);
     assert_int_equal(p2p, NVML_P2P_STATUS_OK);
-    assert_int_equal(NV(nvmlDeviceGetP2PStatus)(card(0), card(4), NVML_P2P_CAPS_INDEX_READ, &p2p),
-                     NVML_SUCCESS);
+    assert_int_equal(NV(nvmlDeviceGetP2PStatus)(card(0), card(4), NVML_P2P_CAPS_INDEX_READ, &p2p), NVML_SUCCESS);
     assert_int_equal(p2p, NVML_P2P_STATUS_CHIPSET_NOT_SUPPORTED);
-    assert_int_equal(
-        NV(nvmlDeviceGetTopologyNearestGpus)(card(2), NVML_TOPOLOGY_SINGLE, &count, near),
-        NVML_SUCCESS);
+    assert_int_equal(NV(nvmlDeviceGetTopologyNearestGpus)(card(2), NVML_TOPOLOGY_SINGLE, &count, near), NVML_SUCCESS);
     assert_int_equal(count, 1);
     assert_ptr_equal(near[0], card(3));
     assert_int_equal(NV(nvmlShutdown)(), NVML_SUCCESS);
@@ -238,12 +222,10 @@ static void *worker(void *arg)
         nvmlDevice_t d;
         nvmlUtilization_t u;
         char text[96];
-        if (NV(nvmlInit_v2)() != NVML_SUCCESS ||
-            NV(nvmlDeviceGetCount_v2)(&count) != NVML_SUCCESS || count != 8 ||
+        if (NV(nvmlInit_v2)() != NVML_SUCCESS || NV(nvmlDeviceGetCount_v2)(&count) != NVML_SUCCESS || count != 8 ||
             NV(nvmlDeviceGetHandleByIndex_v2)((unsigned)i % 8, &d) != NVML_SUCCESS ||
             NV(nvmlDeviceGetUUID)(d, text, sizeof(text)) != NVML_SUCCESS ||
-            NV(nvmlDeviceGetUtilizationRates)(d, &u) != NVML_SUCCESS ||
-            NV(nvmlShutdown)() != NVML_SUCCESS)
+            NV(nvmlDeviceGetUtilizationRates)(d, &u) != NVML_SUCCESS || NV(nvmlShutdown)() != NVML_SUCCESS)
             *(bool *)arg = true;
     }
     return NULL;
@@ -274,9 +256,8 @@ int main(void)
         return 1;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_life_cycle), cmocka_unit_test(test_arguments),
-        cmocka_unit_test(test_lists),      cmocka_unit_test(test_links),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_life_cycle), cmocka_unit_test(test_arguments), cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_links),      cmocka_unit_test(test_threads),
     };
     return test_run("nvml_sim", tests);
 }

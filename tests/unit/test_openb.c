@@ -47,8 +47,7 @@ static const struct openb_data *load(struct loaded *l, const char *workload, uin
     return &l->data;
 }
 
-static struct openb_result run(const struct openb_data *d, const char *policy,
-                               struct openb_placed *placed)
+static struct openb_result run(const struct openb_data *d, const char *policy, struct openb_placed *placed)
 {
     struct err e = {0};
     struct openb_result res = {0};
@@ -119,12 +118,10 @@ static void test_placements(void **state)
             assert_int_equal(number(&c, "pod_row"), d->arrivals[k]);
             char want[32];
             char got[32];
-            snprintf(want, sizeof want, "%.12s,%.12s", field(&c, "node_row"),
-                     field(&c, "shared_gpu"));
+            snprintf(want, sizeof want, "%.12s,%.12s", field(&c, "node_row"), field(&c, "shared_gpu"));
             snprintf(got, sizeof got, "%d,%d", placed[k].node, placed[k].shared_gpu);
             if (strcmp(want, got) != 0)
-                fail_msg("%s, arrival %u: node and card %s, published %s", policies[i], k, got,
-                         want);
+                fail_msg("%s, arrival %u: node and card %s, published %s", policies[i], k, got, want);
         }
         assert_int_equal(k, d->arrivals_len);
         csv_done(&c);
@@ -148,16 +145,15 @@ static void test_remuda_beats_fgd(void **state)
     while (csv_next(&c, &e) > 0) {
         if (strcmp(field(&c, "policy"), "fgd") != 0)
             continue;
-        struct openb_result res =
-            run(load(&l, field(&c, "workload"), number(&c, "seed")), "remuda", NULL);
+        struct openb_result res = run(load(&l, field(&c, "workload"), number(&c, "seed")), "remuda", NULL);
         if (strcmp(field(&c, "workload"), "default") == 0) {
             sum += res.alloc_gpu_milli;
             seeds++;
         } else {
             others++;
             if (res.alloc_gpu_milli < number(&c, "alloc_gpu_milli"))
-                fail_msg("%s: %llu, fgd has %s", field(&c, "workload"),
-                         (unsigned long long)res.alloc_gpu_milli, field(&c, "alloc_gpu_milli"));
+                fail_msg("%s: %llu, fgd has %s", field(&c, "workload"), (unsigned long long)res.alloc_gpu_milli,
+                         field(&c, "alloc_gpu_milli"));
         }
     }
     assert_int_equal(seeds, 5);
@@ -229,23 +225,16 @@ static void test_bad_files_are_refused(void **state)
         {"openb_node_list_gpu_node.csv", "", "columns"},
         {"openb_node_list_gpu_node.csv", "sn,cpu_milli\n", "no column 'memory_mib'"},
         {"openb_node_list_gpu_node.csv", "sn,cpu_milli,memory_mib,gpu,model\n", "no nodes"},
-        {"openb_node_list_gpu_node.csv", "sn,cpu_milli,memory_mib,gpu,model\na,1,1,17,T4\n",
-         ":2: column gpu is '17'"},
-        {"openb_node_list_gpu_node.csv", "sn,cpu_milli,memory_mib,gpu,model\na,1,1,1\n",
-         "4 fields"},
-        {"openb_node_list_gpu_node.csv", "sn,cpu_milli,memory_mib,gpu,model\na,-1,1,1,T4\n",
-         "cpu_milli is '-1'"},
-        {"openb_node_list_gpu_node.csv",
-         "sn,cpu_milli,memory_mib,gpu,model\na,99999999999999999999,1,1,T4\n", "allowed"},
-        {"openb_node_list_gpu_node.csv", "sn,cpu_milli,memory_mib,gpu,model\n,1,1,1,T4\n",
-         "column sn"},
+        {"openb_node_list_gpu_node.csv", "sn,cpu_milli,memory_mib,gpu,model\na,1,1,17,T4\n", ":2: column gpu is '17'"},
+        {"openb_node_list_gpu_node.csv", "sn,cpu_milli,memory_mib,gpu,model\na,1,1,1\n", "4 fields"},
+        {"openb_node_list_gpu_node.csv", "sn,cpu_milli,memory_mib,gpu,model\na,-1,1,1,T4\n", "cpu_milli is '-1'"},
+        {"openb_node_list_gpu_node.csv", "sn,cpu_milli,memory_mib,gpu,model\na,99999999999999999999,1,1,T4\n",
+         "allowed"},
+        {"openb_node_list_gpu_node.csv", "sn,cpu_milli,memory_mib,gpu,model\n,1,1,1,T4\n", "column sn"},
         {"openb_pod_list_default.csv", "cpu_milli,memory_mib,num_gpu,gpu_milli\n", "no tasks"},
-        {"openb_pod_list_default.csv", "cpu_milli,memory_mib,num_gpu,gpu_milli\n1,1,2,500\n",
-         "a part of a card"},
-        {"openb_pod_list_default.csv", "cpu_milli,memory_mib,num_gpu,gpu_milli\n1,1,1,1001\n",
-         "gpu_milli is '1001'"},
-        {"openb_pod_list_default.csv", "cpu_milli,memory_mib,num_gpu,gpu_milli\n1,1,nan,1\n",
-         "num_gpu is 'nan'"},
+        {"openb_pod_list_default.csv", "cpu_milli,memory_mib,num_gpu,gpu_milli\n1,1,2,500\n", "a part of a card"},
+        {"openb_pod_list_default.csv", "cpu_milli,memory_mib,num_gpu,gpu_milli\n1,1,1,1001\n", "gpu_milli is '1001'"},
+        {"openb_pod_list_default.csv", "cpu_milli,memory_mib,num_gpu,gpu_milli\n1,1,nan,1\n", "num_gpu is 'nan'"},
         {"orders/default_seed1_pods.csv", "pod_row\n2\n", "pod_row is '2'"},
         {"orders/default_seed1_noderank.csv", "rank\n0\n0\n", "a second time"},
         {"orders/default_seed1_noderank.csv", "rank\n0\n", "1 ranks for 2 nodes"},

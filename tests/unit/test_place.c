@@ -49,9 +49,7 @@ static struct node_desc desc_of(uint32_t number, uint32_t gpus, uint32_t island_
         d.gpus[i].island = (uint8_t)(i / island_size);
         d.gpus[i].healthy = true;
         for (uint32_t j = 0; j < gpus; j++)
-            d.link[i][j] = i == j                               ? LINK_SELF
-                           : i / island_size == j / island_size ? LINK_NVLINK
-                                                                : LINK_SYS;
+            d.link[i][j] = i == j ? LINK_SELF : i / island_size == j / island_size ? LINK_NVLINK : LINK_SYS;
     }
     return d;
 }
@@ -84,8 +82,7 @@ static void random_nodes(struct pool *x, struct rng *r, uint32_t nodes)
 static struct place_req random_req(const struct pool *x, struct rng *r)
 {
     static const char *const models[] = {"", "", "A100", "T4", "A100|T4", "H100"};
-    struct request q = {.cpu_milli = (uint32_t)rng_below(r, 4) * 1000,
-                        .mem_mib = rng_below(r, 3) * 1024};
+    struct request q = {.cpu_milli = (uint32_t)rng_below(r, 4) * 1000, .mem_mib = rng_below(r, 3) * 1024};
     uint64_t kind = rng_below(r, 4);
     if (kind == 0) {
         q.gpus = (uint32_t)rng_between(r, 1, 3);
@@ -104,8 +101,7 @@ static bool is_banned(const struct place_query *q, uint32_t id)
 
 /* --- brute force --- */
 
-static enum level level_between(const struct cluster *c, const struct grant *a,
-                                const struct grant *b)
+static enum level level_between(const struct cluster *c, const struct grant *a, const struct grant *b)
 {
     if (c->nodes[a->node]->rack != c->nodes[b->node]->rack)
         return LEVEL_COUNT;
@@ -114,8 +110,7 @@ static enum level level_between(const struct cluster *c, const struct grant *a,
     const struct node *n = c->nodes[a->node];
     for (uint32_t i = 0; i < n->gpus_len; i++) {
         for (uint32_t j = 0; j < n->gpus_len; j++) {
-            if ((a->gpu_mask >> i & 1) != 0 && (b->gpu_mask >> j & 1) != 0 &&
-                n->gpus[i].island != n->gpus[j].island)
+            if ((a->gpu_mask >> i & 1) != 0 && (b->gpu_mask >> j & 1) != 0 && n->gpus[i].island != n->gpus[j].island)
                 return LEVEL_MACHINE;
         }
     }
@@ -138,8 +133,7 @@ static enum level widest(const struct cluster *c, const struct grant *g, uint32_
 static bool mask_allowed(const struct node *n, const struct place_req *r, uint32_t mask)
 {
     for (uint32_t i = 0; i < n->gpus_len; i++) {
-        if ((mask >> i & 1) != 0 &&
-            (!n->gpus[i].healthy || (r->model_mask >> n->gpus[i].model & 1) == 0))
+        if ((mask >> i & 1) != 0 && (!n->gpus[i].healthy || (r->model_mask >> n->gpus[i].model & 1) == 0))
             return false;
     }
     uint32_t want = r->gpus > 0 ? r->gpus : r->share_milli > 0 ? 1 : 0;
@@ -158,8 +152,8 @@ static struct grant grant_for(const struct node *n, const struct place_req *r, u
 
 /* Tries every set of cards on every node for every worker. `nodes` are copies that are changed and
  * restored. */
-static bool exists(const struct cluster *c, struct node *nodes, const struct place_query *q,
-                   struct grant *g, uint32_t placed)
+static bool exists(const struct cluster *c, struct node *nodes, const struct place_query *q, struct grant *g,
+                   uint32_t placed)
 {
     enum level limit = q->require == LEVEL_ANY ? LEVEL_COUNT : q->require;
     if (widest(c, g, placed) > limit)
@@ -205,8 +199,7 @@ static void check_and_take(struct pool *x, const struct place_query *q, const st
     for (uint32_t i = 0; i < f->len; i++) {
         const struct grant *g = &f->grants[i];
         const struct node *n = x->c.nodes[g->node];
-        assert_true(node_open(n) && !is_banned(q, g->node) &&
-                    mask_allowed(n, &q->req, g->gpu_mask));
+        assert_true(node_open(n) && !is_banned(q, g->node) && mask_allowed(n, &q->req, g->gpu_mask));
         struct grant want = grant_for(n, &q->req, g->gpu_mask);
         want.milli = g->gpu_mask == 0 ? 0 : want.milli;
         assert_int_equal(g->milli, want.milli);
@@ -252,8 +245,8 @@ static void test_found_if_and_only_if_one_exists(void **state)
             bool expected = brute_force(&x, &q);
             int rc = place_find(x.p, &q, &f);
             if (rc != (expected ? 0 : -EAGAIN))
-                fail_msg("round %llu step %d: place_find gives %d, brute force %d",
-                         (unsigned long long)round, step, rc, expected);
+                fail_msg("round %llu step %d: place_find gives %d, brute force %d", (unsigned long long)round, step, rc,
+                         expected);
             expected ? yes++ : no++;
             if (rc == 0)
                 check_and_take(&x, &q, &f);
@@ -306,11 +299,9 @@ static uint32_t scan(const struct pool *x, const struct place_query *q, uint32_t
         uint32_t mask = 0;
         if (place_room(n, &q->req) == 0)
             continue;
-        struct score_in in = {
-            .mix = placer_mix(x->p), .node = n, .req = &q->req, .cards = cards_usable(n, &q->req)};
+        struct score_in in = {.mix = placer_mix(x->p), .node = n, .req = &q->req, .cards = cards_usable(n, &q->req)};
         int64_t score = q->strategy->score(&in, &mask);
-        if (best == UINT32_MAX || score > best_score ||
-            (score == best_score && n->rank < x->c.nodes[best]->rank)) {
+        if (best == UINT32_MAX || score > best_score || (score == best_score && n->rank < x->c.nodes[best]->rank)) {
             best = id;
             best_score = score;
             *ret_mask = mask;

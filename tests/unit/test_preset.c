@@ -146,8 +146,7 @@ static const struct change changes[] = {
     {"  GPU1: SYS  X", "  GPU1: X    X", "diagonal"},
     {"  GPU1: SYS  X", "  GPU1: SYS  X\n  GPU1: SYS  X", "twice"},
     {"  GPU1: SYS  X", "  GPU1: SYS  X\n  GPU9: SYS  X", "no device"},
-    {"  GPU0: X    SYS\n  GPU1: SYS  X", "  GPU0: X    NV2\n  GPU1: NV2  X",
-     "2 NVLinks, but the model t4 has 0"},
+    {"  GPU0: X    SYS\n  GPU1: SYS  X", "  GPU0: X    NV2\n  GPU1: NV2  X", "2 NVLinks, but the model t4 has 0"},
     {"links:", "links:\n  GPU0 X SYS", "key: value"},
     {"links:", "host:", "twice"},
 };
@@ -165,8 +164,7 @@ static void test_refused(void **state)
         if (!at)
             fail_msg("case %zu: \"%s\" is not in the preset", i, c->from);
         char *text = malloc(len + 256);
-        int n = snprintf(text, len + 256, "%.*s%s%s", (int)(at - good), good, c->to,
-                         at + strlen(c->from));
+        int n = snprintf(text, len + 256, "%.*s%s%s", (int)(at - good), good, c->to, at + strlen(c->from));
         memset(&p, 0x5a, sizeof(p));
         int rc = preset_parse(text, (size_t)n, &p, &e);
         free(text);
@@ -250,11 +248,9 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shipped),
-        cmocka_unit_test(test_same_as_in_clusters),   cmocka_unit_test(test_uuids),
-        cmocka_unit_test(test_refused),   cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_hostile),   cmocka_unit_test(test_find),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_shipped), cmocka_unit_test(test_same_as_in_clusters), cmocka_unit_test(test_uuids),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_truncated),           cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_find),    cmocka_unit_test(test_no_memory),
     };
     return test_run("preset", tests);
 }

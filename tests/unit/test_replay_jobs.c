@@ -59,8 +59,7 @@ static void read_table(struct table *t, const char *path)
     for (char *line_at = NULL, *line = strtok_r(t->text, "\r\n", &line_at); line;
          line = strtok_r(NULL, "\r\n", &line_at)) {
         t->columns = 0;
-        for (char *at = NULL, *cell = strtok_r(line, ",", &at); cell;
-             cell = strtok_r(NULL, ",", &at))
+        for (char *at = NULL, *cell = strtok_r(line, ",", &at); cell; cell = strtok_r(NULL, ",", &at))
             t->cell[t->rows][t->columns++] = cell;
         t->rows++;
     }
@@ -76,8 +75,8 @@ static const char *cell(const struct table *t, size_t row, const char *column)
 
 /* ---- runs ---- */
 
-static void run(struct sim *s, struct trace *t, const char *trace, uint32_t nodes,
-                const char *policy, const char *placement)
+static void run(struct sim *s, struct trace *t, const char *trace, uint32_t nodes, const char *policy,
+                const char *placement)
 {
     char path[512];
     struct err e = {0};
@@ -116,8 +115,7 @@ static void compare_row(const struct table *t, size_t row, const json_t *object,
             assert_string_equal(json_string_value(got), want);
             continue;
         }
-        double slack = strncmp(name, "p50", 3) == 0 || strncmp(name, "p95", 3) == 0 ||
-                               strncmp(name, "q_p", 3) == 0
+        double slack = strncmp(name, "p50", 3) == 0 || strncmp(name, "p95", 3) == 0 || strncmp(name, "q_p", 3) == 0
                            ? 0.1 + 1e-6
                            : 1e-6;
         if (fabs(json_number_value(got) - strtod(want, NULL)) > slack)
@@ -139,8 +137,7 @@ static void test_published_table(void **state)
         struct trace jobs = {0};
         struct strbuf text = {0};
         char what[128];
-        run(&s, &jobs, trace, (uint32_t)strtoul(cell(&t, row, "nodes"), NULL, 10), policy,
-            placement);
+        run(&s, &jobs, trace, (uint32_t)strtoul(cell(&t, row, "nodes"), NULL, 10), policy, placement);
         json_t *object = figures_of(&s, policy, &text);
         snprintf(what, sizeof what, "%s %s %s", trace, policy, placement);
         assert_int_equal(json_object_size(object), t.columns);
@@ -171,8 +168,7 @@ static void test_reference_table(void **state)
         struct trace jobs = {0};
         struct strbuf text = {0};
         char what[128];
-        run(&s, &jobs, trace, (uint32_t)strtoul(cell(&t, row, "gpus"), NULL, 10) / 8, policy,
-            "count");
+        run(&s, &jobs, trace, (uint32_t)strtoul(cell(&t, row, "gpus"), NULL, 10) / 8, policy, "count");
         json_t *object = figures_of(&s, policy, &text);
         snprintf(what, sizeof what, "%s %s", trace, policy);
         compare_row(&t, row, object, what);
@@ -199,12 +195,9 @@ static void test_whole_list(void **state)
         json_t *o = figures_of(&s, rows[i].policy, &text);
         assert_int_equal(json_integer_value(json_object_get(o, "jobs")), 82247);
         assert_int_equal(json_integer_value(json_object_get(o, "makespan")), 9408754);
-        assert_true(fabs(json_number_value(json_object_get(o, "avg_jct")) - rows[i].completion) <=
-                    0.5);
-        assert_true(fabs(json_number_value(json_object_get(o, "q_p50")) - rows[i].queue_p50) <=
-                    0.5);
-        assert_true(fabs(json_number_value(json_object_get(o, "q_p95")) - rows[i].queue_p95) <=
-                    0.5);
+        assert_true(fabs(json_number_value(json_object_get(o, "avg_jct")) - rows[i].completion) <= 0.5);
+        assert_true(fabs(json_number_value(json_object_get(o, "q_p50")) - rows[i].queue_p50) <= 0.5);
+        assert_true(fabs(json_number_value(json_object_get(o, "q_p95")) - rows[i].queue_p95) <= 0.5);
         assert_true(fabs(json_number_value(json_object_get(o, "util_pct")) - 73.09) < 1e-6);
         json_decref(o);
         strbuf_done(&text);
@@ -222,28 +215,26 @@ static void test_every_job(void **state)
         uint32_t nodes;
     } traces[] = {{"tiresias_60", 2}, {"philly_2869ce", 6}, {"itp_cluster06", 14}};
     static const char *const variants[][2] = {
-        {"fifo", "count"},         {"fifo", "yarn"},     {"fjf", "count"},
-        {"fjf", "yarn"},           {"sjf", "count"},     {"shortest", "count"},
-        {"shortest-gpu", "count"}, {"dlas", "count"},    {"dlas-gpu", "count"},
-        {"easy", "count_ref"},     {"las", "count_ref"}, {"cons", "count_ref"},
+        {"fifo", "count"},     {"fifo", "yarn"},      {"fjf", "count"},          {"fjf", "yarn"},
+        {"sjf", "count"},      {"shortest", "count"}, {"shortest-gpu", "count"}, {"dlas", "count"},
+        {"dlas-gpu", "count"}, {"easy", "count_ref"}, {"las", "count_ref"},      {"cons", "count_ref"},
     };
     size_t compared = 0;
     for (size_t i = 0; i < sizeof traces / sizeof traces[0]; i++) {
         for (size_t v = 0; v < sizeof variants / sizeof variants[0]; v++) {
             bool ref = strcmp(variants[v][1], "count_ref") == 0;
             char path[512];
-            snprintf(path, sizeof path, DATA "/golden/%s_n%ug8_%s_%s.csv.gz", traces[i].trace,
-                     traces[i].nodes, variants[v][0], variants[v][1]);
+            snprintf(path, sizeof path, DATA "/golden/%s_n%ug8_%s_%s.csv.gz", traces[i].trace, traces[i].nodes,
+                     variants[v][0], variants[v][1]);
             if (ref)
-                snprintf(path, sizeof path, DATA "/golden/%s_g%u_%s_%s.csv.gz", traces[i].trace,
-                         traces[i].nodes * 8, variants[v][0], variants[v][1]);
+                snprintf(path, sizeof path, DATA "/golden/%s_g%u_%s_%s.csv.gz", traces[i].trace, traces[i].nodes * 8,
+                         variants[v][0], variants[v][1]);
             if (access(path, R_OK) != 0)
                 continue;
             struct sim s = {0};
             struct trace jobs = {0};
             struct strbuf got = {0};
-            run(&s, &jobs, traces[i].trace, traces[i].nodes, variants[v][0],
-                ref ? "count" : variants[v][1]);
+            run(&s, &jobs, traces[i].trace, traces[i].nodes, variants[v][0], ref ? "count" : variants[v][1]);
             figures_jobs_csv(&s, &got);
             char *want = read_text(path);
             char *to = want; /* the given files end their lines with CR LF */
@@ -267,9 +258,8 @@ static void test_every_job(void **state)
 static void test_native_formats(void **state)
 {
     (void)state;
-    static const char *const pairs[][2] = {
-        {"/native/cluster06.csv.gz", "/inputs/itp_cluster06.csv.gz"},
-        {"/native/60_job.csv", "/inputs/tiresias_60.csv.gz"}};
+    static const char *const pairs[][2] = {{"/native/cluster06.csv.gz", "/inputs/itp_cluster06.csv.gz"},
+                                           {"/native/60_job.csv", "/inputs/tiresias_60.csv.gz"}};
     for (size_t i = 0; i < 2; i++) {
         struct trace a = {0}, b = {0};
         struct err e = {0};
@@ -349,35 +339,28 @@ static void test_bad_traces(void **state)
         {"job_id,num_gpu,submit_time\n1,1,1\n", "t.csv:1: the header has no column duration"},
         {"job_id,submit_time,duration\n1,1,1\n", "no column num_gpu"},
         {"job_id,num_gpu,duration\n1,1,1\n", "no column submit_time"},
-        {"num_gpu,num_gpus,submit_time,duration\n",
-         "names column num_gpu again as num_gpus (column 2)"},
+        {"num_gpu,num_gpus,submit_time,duration\n", "names column num_gpu again as num_gpus (column 2)"},
         {"num_gpu,timestamp,submit_time,duration\n", "has both submit_time and timestamp"},
         {HEAD, "a header and no jobs"},
         {HEAD "1,1,1\n", "t.csv:2: the line has 3 columns, the header 4"},
-        {HEAD "0,1,0,1\n1,0,0,1\n",
-         "t.csv:3: column num_gpu is \"0\"; allowed: a whole number, 1 to 1000000"},
+        {HEAD "0,1,0,1\n1,0,0,1\n", "t.csv:3: column num_gpu is \"0\"; allowed: a whole number, 1 to 1000000"},
         {HEAD "1,1000001,0,1\n", "num_gpu is \"1000001\""},
         {HEAD "1,-1,0,1\n", "num_gpu is \"-1\""},
         {HEAD "1,1.0,0,1\n", "num_gpu is \"1.0\""},
         {HEAD "1,99999999999999999999,0,1\n", "num_gpu is \"99999999999999999999\""},
-        {HEAD "1,1,-5,1\n",
-         "t.csv:2: column submit_time is \"-5\"; allowed: seconds, 0 to 1000000000000"},
+        {HEAD "1,1,-5,1\n", "t.csv:2: column submit_time is \"-5\"; allowed: seconds, 0 to 1000000000000"},
         {HEAD "1,1,1000000000001,1\n", "submit_time is \"1000000000001\""},
-        {HEAD "1,1,0,nan\n",
-         "column duration is \"nan\"; allowed: seconds, 0 to 3155760000 (100 years)"},
+        {HEAD "1,1,0,nan\n", "column duration is \"nan\"; allowed: seconds, 0 to 3155760000 (100 years)"},
         {HEAD "1,1,0,\n", "duration is \"\""},
         {HEAD "1,1,0,1e3\n", "duration is \"1e3\""},
         {HEAD "1,1,0,1.\n", "duration is \"1.\""},
         {HEAD "1,1,0,3155760001\n", "duration is \"3155760001\""},
         {HEAD "1,1,0,\x1b[31m\n", "duration is \"?[31m\""},
-        {HEAD "1,1,0,1\n2,1,0,1\n1,1,3,1\n",
-         "t.csv:4: column job_id is \"1\"; allowed: an id that no line above has"},
+        {HEAD "1,1,0,1\n2,1,0,1\n1,1,3,1\n", "t.csv:4: column job_id is \"1\"; allowed: an id that no line above has"},
         {HEAD ",1,0,1\n", "column job_id is \"\"; allowed: 1 to 255 bytes"},
-        {"timestamp,duration,num_gpus\n2017-02-29 00:00:00,1,1\n",
-         "column timestamp is \"2017-02-29 00:00:00\""},
+        {"timestamp,duration,num_gpus\n2017-02-29 00:00:00,1,1\n", "column timestamp is \"2017-02-29 00:00:00\""},
         {"timestamp,duration,num_gpus\n2017-13-01 00:00:00,1,1\n", "2017-13-01"},
-        {"timestamp,duration,num_gpus\nNone,1,1\n",
-         "timestamp is \"None\"; allowed: a date and time such as"},
+        {"timestamp,duration,num_gpus\nNone,1,1\n", "timestamp is \"None\"; allowed: a date and time such as"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct trace t = {0};
@@ -465,8 +448,7 @@ static void test_no_memory(void **state)
         assert_int_equal(rc, -ENOMEM);
     }
     for (size_t p = 0; policy_at(p); p++) {
-        const struct placement_ops *placement =
-            policy_at(p)->needs_count ? &placement_count : &placement_yarn;
+        const struct placement_ops *placement = policy_at(p)->needs_count ? &placement_count : &placement_yarn;
         for (uint64_t nth = 1;; nth++) {
             struct sim s = {0};
             struct figures f = {0};
@@ -590,10 +572,8 @@ static void test_command(void **state)
     FILE *f = fopen(odd, "w");
     fputs(HEAD "0,1,0,5\n", f);
     fclose(f);
-    snprintf(
-        line, sizeof line,
-        "--trace %s --nodes 1 --gpus-per-node 1 --compare fifo,cons,las --json --html %s/page.html",
-        odd, folder);
+    snprintf(line, sizeof line,
+             "--trace %s --nodes 1 --gpus-per-node 1 --compare fifo,cons,las --json --html %s/page.html", odd, folder);
     assert_int_equal(command(line, out, sizeof out), 0);
     json_t *array = json_loads(out, 0, NULL);
     assert_int_equal(json_array_size(array), 3);
@@ -622,26 +602,20 @@ static void test_command_line(void **state)
         {"--trace x", 2, "--nodes is missing"},
         {"--trace x --nodes 1", 2, "--gpus-per-node is missing"},
         {"--trace x --nodes 0", 2, "--nodes is \"0\"; allowed: a whole number, 1 to 1000000"},
-        {"--trace x --gpus-per-node 8x", 2,
-         "--gpus-per-node is \"8x\"; allowed: a whole number, 1 to 1024"},
+        {"--trace x --gpus-per-node 8x", 2, "--gpus-per-node is \"8x\"; allowed: a whole number, 1 to 1024"},
         {"--policy best", 2, "policy is \"best\"; allowed: fifo, fjf, sjf, srtf, shortest"},
         {"--compare fifo,,fjf", 2, "policy is \"\""},
         {"--placement near", 2, "--placement is \"near\"; allowed: count, yarn"},
         {"--nope", 2, "\"--nope\" is not an option"},
         {"--trace x --nodes 1 --gpus-per-node 8 y", 2, "\"y\" is one word too many"},
-        {"--trace x --nodes 1 --gpus-per-node 8 --policy easy --placement yarn", 2,
-         "allowed with policy easy: count"},
-        {"--trace x --nodes 1 --gpus-per-node 8 --compare fifo,fjf --jobs-out y", 2,
-         "--jobs-out with 2 policies"},
-        {"--trace /no/file --nodes 1 --gpus-per-node 8", 1,
-         "/no/file: cannot be opened: No such file"},
-        {"--trace " DATA
-         "/inputs/tiresias_60.csv.gz --nodes 2 --gpus-per-node 8 --jobs-out /no/folder/x",
-         1, "/no/folder/x: cannot be written"},
-        {"--trace " DATA "/inputs/tiresias_60.csv.gz --nodes 1 --gpus-per-node 4", 1,
-         "--skip-oversize"},
-        {"--trace " DATA "/inputs/tiresias_60.csv.gz --nodes 1 --gpus-per-node 4 --skip-oversize",
-         0, "larger than the cluster left out"},
+        {"--trace x --nodes 1 --gpus-per-node 8 --policy easy --placement yarn", 2, "allowed with policy easy: count"},
+        {"--trace x --nodes 1 --gpus-per-node 8 --compare fifo,fjf --jobs-out y", 2, "--jobs-out with 2 policies"},
+        {"--trace /no/file --nodes 1 --gpus-per-node 8", 1, "/no/file: cannot be opened: No such file"},
+        {"--trace " DATA "/inputs/tiresias_60.csv.gz --nodes 2 --gpus-per-node 8 --jobs-out /no/folder/x", 1,
+         "/no/folder/x: cannot be written"},
+        {"--trace " DATA "/inputs/tiresias_60.csv.gz --nodes 1 --gpus-per-node 4", 1, "--skip-oversize"},
+        {"--trace " DATA "/inputs/tiresias_60.csv.gz --nodes 1 --gpus-per-node 4 --skip-oversize", 0,
+         "larger than the cluster left out"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int code = command(cases[i].line, out, sizeof out);

@@ -51,8 +51,7 @@ static bool is(const struct plain *p, const char *name)
 
 static bool take_nodes(struct plain *p, struct job *j)
 {
-    int whole = j->gpus > CARDS ? j->gpus / CARDS : 0,
-        rest = j->gpus > CARDS ? j->gpus % CARDS : j->gpus;
+    int whole = j->gpus > CARDS ? j->gpus / CARDS : 0, rest = j->gpus > CARDS ? j->gpus % CARDS : j->gpus;
     memset(j->node, 0, sizeof j->node);
     for (int n = 0; n < NODES && whole > 0; n++) {
         if (p->node_free[n] == CARDS) {
@@ -348,8 +347,7 @@ static void make_jobs(struct plain *p, struct rng *r, int64_t longest, int64_t g
     }
 }
 
-static void compare(const struct plain *made, const char *policy, const char *placement,
-                    uint64_t seed)
+static void compare(const struct plain *made, const char *policy, const char *placement, uint64_t seed)
 {
     struct plain p = *made;
     struct strbuf text = {0};
@@ -366,9 +364,7 @@ static void compare(const struct plain *made, const char *policy, const char *pl
     struct sim s = {0};
     struct err e = {0};
     assert_int_equal(trace_parse("made", strbuf_str(&text), text.len, &t, &e), 0);
-    assert_int_equal(
-        sim_run(&s, &t, NODES, CARDS, policy_find(policy), placement_find(placement), false, &e),
-        0);
+    assert_int_equal(sim_run(&s, &t, NODES, CARDS, policy_find(policy), placement_find(placement), false, &e), 0);
     replay(&p);
     for (int i = 0; i < p.len; i++) {
         const struct job *j = &p.job[i];
@@ -376,9 +372,8 @@ static void compare(const struct plain *made, const char *policy, const char *pl
         if (k->start_s != j->start || k->end_s != j->end || (int)k->preemptions != j->preemptions)
             fail_msg("seed %llu, %s, %s: job %d: start %lld end %lld preempted %u, by definition "
                      "%lld %lld %d; trace:\n%s",
-                     (unsigned long long)seed, policy, placement, i, (long long)k->start_s,
-                     (long long)k->end_s, k->preemptions, (long long)j->start, (long long)j->end,
-                     j->preemptions, strbuf_str(&text));
+                     (unsigned long long)seed, policy, placement, i, (long long)k->start_s, (long long)k->end_s,
+                     k->preemptions, (long long)j->start, (long long)j->end, j->preemptions, strbuf_str(&text));
     }
     strbuf_done(&text);
     sim_done(&s);
@@ -421,7 +416,6 @@ static void test_long_jobs(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_short_jobs),
-                                       cmocka_unit_test(test_long_jobs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_short_jobs), cmocka_unit_test(test_long_jobs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,12 +61,31 @@ static struct runner_worker two[] = {{.rank = 0, .gpus = (char *)"GPU-a,GPU-b", 
 /* A spec that borrows everything. */
 static struct runner_spec sample(void)
 {
-    return (struct runner_spec){
-        .job = 7, .attempt = 2, .uid = geteuid(), .gid = getegid(), .umask = 022, .world = 4, .nodes = 2, .node_rank = 1,
-        .log_files = 3, .log_bytes = 1 << 20, .grace_ms = 1000, .name = (char *)"n", .user = (char *)"u",
-        .tenant = (char *)"t", .queue = (char *)"q", .node = (char *)"h", .state = folder, .cwd = (char *)"/",
-        .master_addr = (char *)"127.0.0.1", .cgroup = (char *)"none", .tag = (char *)"abc.7.2", .argv = true_argv,
-        .argv_len = 1, .workers = two, .workers_len = 2};
+    return (struct runner_spec){.job = 7,
+                                .attempt = 2,
+                                .uid = geteuid(),
+                                .gid = getegid(),
+                                .umask = 022,
+                                .world = 4,
+                                .nodes = 2,
+                                .node_rank = 1,
+                                .log_files = 3,
+                                .log_bytes = 1 << 20,
+                                .grace_ms = 1000,
+                                .name = (char *)"n",
+                                .user = (char *)"u",
+                                .tenant = (char *)"t",
+                                .queue = (char *)"q",
+                                .node = (char *)"h",
+                                .state = folder,
+                                .cwd = (char *)"/",
+                                .master_addr = (char *)"127.0.0.1",
+                                .cgroup = (char *)"none",
+                                .tag = (char *)"abc.7.2",
+                                .argv = true_argv,
+                                .argv_len = 1,
+                                .workers = two,
+                                .workers_len = 2};
 }
 
 static void a_spec_is_read_as_it_was_written(void **state)
@@ -113,8 +132,15 @@ static void a_status_is_read_as_it_was_written(void **state)
 {
     (void)state;
     struct runner_process workers[] = {{0, 100, 5}, {1, 101, 6}};
-    struct runner_status s = {.state = "running", .pid = 99, .start_ticks = 4, .boot = "b", .started_ms = 12,
-                              .note = "two\nlines", .cgroup = (char *)"none", .workers = workers, .workers_len = 2};
+    struct runner_status s = {.state = "running",
+                              .pid = 99,
+                              .start_ticks = 4,
+                              .boot = "b",
+                              .started_ms = 12,
+                              .note = "two\nlines",
+                              .cgroup = (char *)"none",
+                              .workers = workers,
+                              .workers_len = 2};
     struct runner_status read;
     struct strbuf text = {0};
     struct err e = {0};
@@ -215,7 +241,7 @@ static void places_of_cgroups_are_checked(void **state)
     assert_int_equal(cgroup_plan_parse(text.data, &q, &e), 0);
     assert_int_equal(q.role[CGROUP_TRACK].version, CGROUP_V2);
     strbuf_done(&text);
-    static const char *const bad[] = {"track=v3:/a", "track=v1:a", "track", "cpu=v1:/a", "track=v1:/a;track=v1:/a",
+    static const char *const bad[] = {"track=v3:/a",     "track=v1:a", "track", "cpu=v1:/a", "track=v1:/a;track=v1:/a",
                                       "none;track=v1:/a"};
     for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_int_equal(cgroup_plan_parse(bad[i], &p, &e), -EINVAL);
@@ -242,7 +268,8 @@ static void strangers_are_not_marked(void **state)
     struct tree t;
     uint64_t start = 0;
     assert_int_equal(process_start_ticks(child, &start), 0);
-    struct runner_process right = {.pid = child, .start_ticks = start}, wrong = {.pid = child, .start_ticks = start + 1};
+    struct runner_process right = {.pid = child, .start_ticks = start},
+                          wrong = {.pid = child, .start_ticks = start + 1};
     assert_int_equal(tree_read(&t), 0);
     assert_int_equal(tree_mark_attempt(&t, "abc.1.10", NULL, 0), 0);
     assert_int_equal(tree_mark_attempt(&t, "abc.1", &wrong, 1), 0);
@@ -436,16 +463,11 @@ static void a_second_runner_is_turned_away(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        RUNNER_TEST(a_spec_is_read_as_it_was_written),
-        RUNNER_TEST(a_status_is_read_as_it_was_written),
-        RUNNER_TEST(a_line_of_an_exit_stays_one_line),
-        RUNNER_TEST(the_runner_has_the_last_word_on_its_variables),
-        RUNNER_TEST(output_keeps_nothing_when_told_so),
-        RUNNER_TEST(places_of_cgroups_are_checked),
-        RUNNER_TEST(strangers_are_not_marked),
-        RUNNER_TEST(one_bad_worker_fails_the_gang),
-        RUNNER_TEST(the_control_socket_tells_and_obeys),
-        RUNNER_TEST(sigterm_to_the_runner_stops_its_job),
+        RUNNER_TEST(a_spec_is_read_as_it_was_written),   RUNNER_TEST(a_status_is_read_as_it_was_written),
+        RUNNER_TEST(a_line_of_an_exit_stays_one_line),   RUNNER_TEST(the_runner_has_the_last_word_on_its_variables),
+        RUNNER_TEST(output_keeps_nothing_when_told_so),  RUNNER_TEST(places_of_cgroups_are_checked),
+        RUNNER_TEST(strangers_are_not_marked),           RUNNER_TEST(one_bad_worker_fails_the_gang),
+        RUNNER_TEST(the_control_socket_tells_and_obeys), RUNNER_TEST(sigterm_to_the_runner_stops_its_job),
         RUNNER_TEST(a_second_runner_is_turned_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,14 +105,14 @@ static void wait_for_state(json_int_t id, const char *state)
     fail_msg("job %lld did not get %s", (long long)id, state);
 }
 
-static void expect_problem(const char *method, const char *path, const char *body, int status,
-                           const char *code, const char *field)
+static void expect_problem(const char *method, const char *path, const char *body, int status, const char *code,
+                           const char *field)
 {
     struct reply r = daemon_call(&d, method, path, NULL, body);
     if (r.status != status || strcmp(text(r.json, "code"), code) != 0 ||
         (field != NULL && strcmp(text(r.json, "field"), field) != 0))
-        fail_msg("%s %s %.80s: %d %s instead of %d %s %s", method, path, body == NULL ? "" : body,
-                 r.status, r.body == NULL ? "" : r.body, status, code, field == NULL ? "" : field);
+        fail_msg("%s %s %.80s: %d %s instead of %d %s %s", method, path, body == NULL ? "" : body, r.status,
+                 r.body == NULL ? "" : r.body, status, code, field == NULL ? "" : field);
     assert_non_null(strstr(r.head, "application/problem+json"));
     reply_done(&r);
 }
@@ -133,8 +133,7 @@ static void job_from_submit_to_end(void **state)
     assert_true(json_array_size(json_object_get(job, "timeline")) >= 4);
     json_decref(job);
     json_t *failing =
-        daemon_json(&d, "POST", "/v1/jobs",
-                    JOB(",\"sim_duration\":\"20ms\",\"env\":{\"REMUDA_SIM_EXIT\":\"3\"}"), 201);
+        daemon_json(&d, "POST", "/v1/jobs", JOB(",\"sim_duration\":\"20ms\",\"env\":{\"REMUDA_SIM_EXIT\":\"3\"}"), 201);
     id = number(failing, "id");
     json_decref(failing);
     wait_for_end(id, "failed");
@@ -156,8 +155,7 @@ static void every_read_answers(void **state)
                                         "/v1/jobs/1/explain",
                                         "/v1/jobs/2/explain",
                                         "/v1/jobs/1/wait?timeout_ms=10"};
-    json_decref(
-        daemon_json(&d, "POST", "/v1/jobs", JOB(",\"sim_duration\":\"1h\",\"workers\":16"), 201));
+    json_decref(daemon_json(&d, "POST", "/v1/jobs", JOB(",\"sim_duration\":\"1h\",\"workers\":16"), 201));
     json_decref(daemon_json(&d, "POST", "/v1/jobs", JOB(",\"sim_duration\":\"1h\""), 201));
     wait_for_state(1, "running");
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
@@ -178,8 +176,8 @@ static void cancel_and_update(void **state)
     (void)state;
     json_int_t id = submit(JOB(",\"sim_duration\":\"1h\",\"name\":\"a\""));
     wait_for_state(id, "running");
-    json_t *changed = daemon_json(&d, "PATCH", "/v1/jobs/1",
-                                  "{\"name\":\"b\",\"time_limit\":\"2h\",\"priority\":-3}", 200);
+    json_t *changed =
+        daemon_json(&d, "PATCH", "/v1/jobs/1", "{\"name\":\"b\",\"time_limit\":\"2h\",\"priority\":-3}", 200);
     assert_string_equal(text(changed, "name"), "b");
     assert_int_equal(number(changed, "time_limit_ms"), 7200000);
     assert_int_equal(number(changed, "priority"), -3);
@@ -204,8 +202,7 @@ static void drain_holds_new_work_off(void **state)
     json_t *node = daemon_json(&d, "POST", "/v1/nodes/n1/drain", "{\"reason\":\"a fan\"}", 200);
     assert_true(json_is_true(json_object_get(node, "draining")));
     json_decref(node);
-    json_decref(daemon_json(&d, "POST", "/v1/nodes/n1/drain", "{}",
-                            200)); /* again: no change, still an answer */
+    json_decref(daemon_json(&d, "POST", "/v1/nodes/n1/drain", "{}", 200)); /* again: no change, still an answer */
     for (int i = 0; i < 8; i++)
         submit(JOB(",\"sim_duration\":\"1h\""));
     json_int_t ninth = submit(JOB(",\"sim_duration\":\"50ms\""));
@@ -222,8 +219,7 @@ static void configuration_has_versions(void **state)
 {
     (void)state;
     json_t *before = daemon_json(&d, "GET", "/v1/config", NULL, 200);
-    json_t *put =
-        daemon_json(&d, "PUT", "/v1/config", "queues:\n  - name: batch\n  - name: night\n", 200);
+    json_t *put = daemon_json(&d, "PUT", "/v1/config", "queues:\n  - name: batch\n  - name: night\n", 200);
     assert_int_equal(number(put, "version"), number(before, "version") + 1);
     json_decref(put);
     json_decref(before);
@@ -303,8 +299,7 @@ static void pages_of_jobs(void **state)
         snprintf(path, sizeof(path), "/v1/jobs?limit=3&after=%lld", (long long)after);
         json_t *v = daemon_json(&d, "GET", path, NULL, 200);
         seen += (int)json_array_size(json_object_get(v, "jobs"));
-        assert_true(page < 2 ? json_is_integer(json_object_get(v, "next"))
-                             : json_is_null(json_object_get(v, "next")));
+        assert_true(page < 2 ? json_is_integer(json_object_get(v, "next")) : json_is_null(json_object_get(v, "next")));
         after = number(v, "next");
         json_decref(v);
     }
@@ -317,8 +312,7 @@ static void pages_of_jobs(void **state)
 static size_t event_ids(const char *stream, uint64_t *ret, size_t max)
 {
     size_t n = 0;
-    for (const char *p = strstr(stream, "id: "); p != NULL && n < max;
-         p = strstr(p + 1, "\nid: ")) {
+    for (const char *p = strstr(stream, "id: "); p != NULL && n < max; p = strstr(p + 1, "\nid: ")) {
         ret[n] = strtoull(p + (p[0] == '\n' ? 5 : 4), NULL, 10);
         assert_true(n == 0 || ret[n] > ret[n - 1]);
         n++;
@@ -398,8 +392,7 @@ static void slow_follower_is_cut_off(void **state)
     assert_true(n > 0);
     clock_sleep_ms(100);
     for (int i = 0; i < 30; i++) { /* a thousand workers end: a thousand events */
-        json_int_t id =
-            submit("{\"command\":[\"true\"],\"workers\":1000,\"sim_duration\":\"1ms\"}");
+        json_int_t id = submit("{\"command\":[\"true\"],\"workers\":1000,\"sim_duration\":\"1ms\"}");
         wait_for_end(id, "succeeded");
     }
     while ((n = recv(fd, buf, sizeof(buf), 0)) > 0)
@@ -442,33 +435,24 @@ static void bad_bodies_are_refused(void **state)
     expect_problem("POST", "/v1/jobs", "", 400, "invalid-field", "command");
     expect_problem("POST", "/v1/jobs", "{", 400, "invalid-json", NULL);
     expect_problem("POST", "/v1/jobs", "[1]", 400, "invalid-json", NULL);
-    expect_problem("POST", "/v1/jobs", "{\"gpus\":1,\"gpus\":2,\"command\":[\"a\"]}", 400,
-                   "invalid-json", NULL);
+    expect_problem("POST", "/v1/jobs", "{\"gpus\":1,\"gpus\":2,\"command\":[\"a\"]}", 400, "invalid-json", NULL);
     expect_problem("POST", "/v1/jobs", "{\"command\":[\"\xff\xfe\"]}", 400, "invalid", NULL);
-    expect_problem("POST", "/v1/jobs", "{\"command\":[\"a\"],\"gpu\":1}", 400, "invalid-field",
-                   "gpu");
-    expect_problem("POST", "/v1/jobs", "{\"command\":[\"a\"],\"gpus\":-1}", 400, "invalid-field",
-                   "gpus");
-    expect_problem("POST", "/v1/jobs", "{\"command\":[\"a\"],\"gpus\":1e400}", 400, "invalid-json",
-                   NULL);
-    expect_problem("POST", "/v1/jobs", "{\"command\":[\"a\"],\"gpus\":NaN}", 400, "invalid-json",
-                   NULL);
-    expect_problem("POST", "/v1/jobs", "{\"command\":[\"a\"],\"gpus\":[1]}", 400, "invalid-field",
-                   "gpus");
-    expect_problem("POST", "/v1/jobs", "{\"command\":[\"a\"],\"mem\":\"8 elephants\"}", 400,
-                   "invalid-field", "mem");
+    expect_problem("POST", "/v1/jobs", "{\"command\":[\"a\"],\"gpu\":1}", 400, "invalid-field", "gpu");
+    expect_problem("POST", "/v1/jobs", "{\"command\":[\"a\"],\"gpus\":-1}", 400, "invalid-field", "gpus");
+    expect_problem("POST", "/v1/jobs", "{\"command\":[\"a\"],\"gpus\":1e400}", 400, "invalid-json", NULL);
+    expect_problem("POST", "/v1/jobs", "{\"command\":[\"a\"],\"gpus\":NaN}", 400, "invalid-json", NULL);
+    expect_problem("POST", "/v1/jobs", "{\"command\":[\"a\"],\"gpus\":[1]}", 400, "invalid-field", "gpus");
+    expect_problem("POST", "/v1/jobs", "{\"command\":[\"a\"],\"mem\":\"8 elephants\"}", 400, "invalid-field", "mem");
     expect_problem("POST", "/v1/jobs", JOB(",\"queue\":\"none\""), 400, "invalid-field", "queue");
     expect_problem("POST", "/v1/jobs", JOB(",\"mig\":\"1g.10gb\""), 400, "unsupported", "mig");
     expect_problem("PATCH", "/v1/jobs/1", "{}", 400, "invalid", NULL);
     expect_problem("PATCH", "/v1/jobs/1", "{\"prio\":1}", 400, "unknown-field", "prio");
     expect_problem("PATCH", "/v1/jobs/1", "{\"priority\":5000}", 400, "invalid-field", "priority");
-    expect_problem("PATCH", "/v1/jobs/1", "{\"time_limit\":\"soon\"}", 400, "invalid-field",
-                   "time_limit");
+    expect_problem("PATCH", "/v1/jobs/1", "{\"time_limit\":\"soon\"}", 400, "invalid-field", "time_limit");
     expect_problem("POST", "/v1/nodes/n1/drain", "{\"reason\":7}", 400, "invalid-field", "reason");
     expect_problem("POST", "/v1/jobs/1/cancel", "{\"now\":true}", 400, "unknown-field", "now");
     json_t *jobs = daemon_json(&d, "GET", "/v1/jobs?all=1", NULL, 200);
-    assert_int_equal(json_array_size(json_object_get(jobs, "jobs")),
-                     0); /* nothing of it left a trace */
+    assert_int_equal(json_array_size(json_object_get(jobs, "jobs")), 0); /* nothing of it left a trace */
     json_decref(jobs);
 }
 
@@ -511,9 +495,8 @@ static void idle_and_slow_clients(void **state)
     for (int i = 0; i < 200; i++) {
         fds[i] = daemon_connect(&d);
         if (i % 2 == 0)
-            assert_true(send(fds[i],
-                             "POST /v1/jobs HTTP/1.1\r\nContent-Length: 50\r\nHost: a\r\n\r\n{\"co",
-                             60, 0) > 0);
+            assert_true(send(fds[i], "POST /v1/jobs HTTP/1.1\r\nContent-Length: 50\r\nHost: a\r\n\r\n{\"co", 60, 0) >
+                        0);
     }
     json_int_t id = submit(JOB(",\"sim_duration\":\"10ms\""));
     wait_for_end(id, "succeeded");
@@ -533,11 +516,9 @@ static void clients_that_vanish(void **state)
         int fd = daemon_connect(&d);
         int len =
             i % 2 == 0
-                ? snprintf(ask, sizeof(ask),
-                           "POST /v1/jobs HTTP/1.1\r\nHost: a\r\nContent-Length: %zu\r\n\r\n%s",
+                ? snprintf(ask, sizeof(ask), "POST /v1/jobs HTTP/1.1\r\nHost: a\r\nContent-Length: %zu\r\n\r\n%s",
                            strlen(body), body)
-                : snprintf(ask, sizeof(ask), "GET /v1/jobs/%lld/wait HTTP/1.1\r\nHost: a\r\n\r\n",
-                           (long long)first);
+                : snprintf(ask, sizeof(ask), "GET /v1/jobs/%lld/wait HTTP/1.1\r\nHost: a\r\n\r\n", (long long)first);
         assert_int_equal(send(fd, ask, (size_t)len, 0), len);
         close(fd);
     }
@@ -578,8 +559,7 @@ static void mutated_requests(void **state)
         int fd = daemon_connect(&d);
         if (send(fd, ask, len, MSG_NOSIGNAL) < 0 || shutdown(fd, SHUT_WR) != 0)
             assert_true(errno == EPIPE || errno == ENOTCONN);
-        if (strncmp(ask, "GET /v1/events", 14) == 0 || strncmp(ask, "POST /v1/shutdown", 17) == 0 ||
-            i % 3 != 0) {
+        if (strncmp(ask, "GET /v1/events", 14) == 0 || strncmp(ask, "POST /v1/shutdown", 17) == 0 || i % 3 != 0) {
             close(fd); /* one may follow, the others are left before their answer */
             continue;
         }
@@ -618,8 +598,7 @@ static void broken_state_is_refused(void **state)
     (void)state;
     char path[128];
     snprintf(path, sizeof(path), "%s/store.db", d.state_dir);
-    assert_int_equal(
-        file_write_atomic(path, "garbage, and a good deal of it", 30, 0600, FILE_SYNC_NO, NULL), 0);
+    assert_int_equal(file_write_atomic(path, "garbage, and a good deal of it", 30, 0600, FILE_SYNC_NO, NULL), 0);
     assert_int_equal(daemon_start_fails(&d), 1);
 }
 
@@ -634,8 +613,7 @@ static void full_disk(void **state)
     int accepted = 0;
     int refused = 0;
     for (int i = 0; i < 2000 && refused < 3; i++) {
-        struct reply r =
-            daemon_call(&d, "POST", "/v1/jobs", NULL, JOB(",\"sim_duration\":\"1h\",\"cpus\":0"));
+        struct reply r = daemon_call(&d, "POST", "/v1/jobs", NULL, JOB(",\"sim_duration\":\"1h\",\"cpus\":0"));
         accepted += r.status == 201;
         refused += r.status == 507 || r.status == 503;
         if (r.status != 201 && r.status != 507 && r.status != 503)
@@ -657,8 +635,7 @@ static void full_disk(void **state)
     bool back = false;
     for (int i = 0; i < 600 && !back; i++) {
         clock_sleep_ms(50);
-        struct reply r =
-            daemon_call(&d, "POST", "/v1/jobs", NULL, JOB(",\"sim_duration\":\"1h\",\"cpus\":0"));
+        struct reply r = daemon_call(&d, "POST", "/v1/jobs", NULL, JOB(",\"sim_duration\":\"1h\",\"cpus\":0"));
         back = r.status == 201;
         reply_done(&r);
     }
@@ -722,8 +699,7 @@ static void tcp_needs_a_token(void **state)
     snprintf(path, sizeof(path), "%s/tokens", d.state_dir);
     assert_int_equal(file_read(path, 2000, &stored, NULL, NULL), 0);
     assert_null(strstr(stored, token)); /* only its hash is kept */
-    static const char *const wrong[] = {"", "Authorization: Bearer rmd_wrong\r\n",
-                                        "Authorization: Basic YTpi\r\n",
+    static const char *const wrong[] = {"", "Authorization: Bearer rmd_wrong\r\n", "Authorization: Basic YTpi\r\n",
                                         "Authorization: Bearer \r\n"};
     for (size_t i = 0; i < 4; i++) {
         struct reply r = over_tcp(port, wrong[i]);

@@ -94,8 +94,7 @@ static void whole_and_tail(void **state)
     expect_logs(open, "?tail=1", "c");
     expect_logs(open, "?tail=2", "b\nc");
     char path[80];
-    static const char *const wrong[] = {"worker=1", "attempt=2", "stream=both", "tail=-1",
-                                        "follow=2"};
+    static const char *const wrong[] = {"worker=1", "attempt=2", "stream=both", "tail=-1", "follow=2"};
     for (size_t i = 0; i < 5; i++) {
         snprintf(path, sizeof(path), "/v1/jobs/%lld/logs?%s", (long long)id, wrong[i]);
         struct reply r = daemon_call(&d, "GET", path, NULL, NULL);
@@ -182,11 +181,10 @@ static void others_see_no_output(void **state)
         snprintf(path, sizeof(path), "/v1/jobs/%lld/cancel", (long long)id);
         struct reply cancel = daemon_call(&d, "POST", path, NULL, NULL);
         struct reply stop = daemon_call(&d, "POST", "/v1/shutdown", NULL, NULL);
-        struct reply uid = daemon_call(&d, "POST", "/v1/jobs", NULL,
-                                       "{\"command\":[\"id\"],\"cwd\":\"/\",\"uid\":0}");
+        struct reply uid = daemon_call(&d, "POST", "/v1/jobs", NULL, "{\"command\":[\"id\"],\"cwd\":\"/\",\"uid\":0}");
         struct reply read = daemon_call(&d, "GET", "/v1/jobs?all=1", NULL, NULL);
-        _exit(logs.status == 403 && cancel.status == 403 && stop.status == 403 &&
-                      uid.status == 403 && read.status == 200
+        _exit(logs.status == 403 && cancel.status == 403 && stop.status == 403 && uid.status == 403 &&
+                      read.status == 200
                   ? 0
                   : 1);
     }

@@ -66,11 +66,11 @@ static void file_is_private(void **state)
     assert_int_equal(st.st_mode & 0777, 0600);
 }
 
-#define FORMAT_1                                                                                   \
-    "CREATE TABLE log (seq INTEGER PRIMARY KEY, time_ms INTEGER NOT NULL, kind INTEGER NOT NULL,"  \
-    " job INTEGER NOT NULL, body BLOB NOT NULL) STRICT;"                                           \
-    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;"        \
-    "INSERT INTO log VALUES (1, 10, 4, 1, x'6162'), (2, 20, 7, 1, x'63'), (3, 30, 4, 2, x'64');"   \
+#define FORMAT_1                                                                                  \
+    "CREATE TABLE log (seq INTEGER PRIMARY KEY, time_ms INTEGER NOT NULL, kind INTEGER NOT NULL," \
+    " job INTEGER NOT NULL, body BLOB NOT NULL) STRICT;"                                          \
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;"       \
+    "INSERT INTO log VALUES (1, 10, 4, 1, x'6162'), (2, 20, 7, 1, x'63'), (3, 30, 4, 2, x'64');"  \
     "PRAGMA application_id = 0x524d5544; PRAGMA user_version = 1;"
 
 static int count_rows(void *arg, const struct store_row *row)
@@ -156,8 +156,7 @@ static int append_batch(struct store *s, uint64_t last, struct err *e)
 {
     struct store_row rows[BATCH];
     for (size_t i = 0; i < BATCH; i++)
-        rows[i] = (struct store_row){
-            .seq = last + 1 + i, .job = i + 1, .body = filler, .len = sizeof(filler)};
+        rows[i] = (struct store_row){.seq = last + 1 + i, .job = i + 1, .body = filler, .len = sizeof(filler)};
     return store_append(s, rows, BATCH, e);
 }
 

@@ -26,15 +26,14 @@ static void test_new_driver(void **state)
 {
     (void)state;
     struct err e = {0};
-    assert_int_equal(
-        parse("$ nvidia-smi topo -m\n"
-              "\t\033[4mGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\033[0m\n"
-              "GPU0\t X \tNV18\tPIX\t0-55,112-167\t0\t\tN/A\n"
-              "GPU1\tNV18\t X \tSYS\t56-111,168-223\t1\t\tN/A\n"
-              "NIC0\tPIX\tSYS\t X \t\t\t\t\n"
-              "\nLegend:\n\n  X    = Self\n\nNIC Legend:\n\n  NIC0: mlx5_0\n",
-              &e),
-        0);
+    assert_int_equal(parse("$ nvidia-smi topo -m\n"
+                           "\t\033[4mGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\033[0m\n"
+                           "GPU0\t X \tNV18\tPIX\t0-55,112-167\t0\t\tN/A\n"
+                           "GPU1\tNV18\t X \tSYS\t56-111,168-223\t1\t\tN/A\n"
+                           "NIC0\tPIX\tSYS\t X \t\t\t\t\n"
+                           "\nLegend:\n\n  X    = Self\n\nNIC Legend:\n\n  NIC0: mlx5_0\n",
+                           &e),
+                     0);
     assert_int_equal(t.gpus_len, 2);
     assert_int_equal(t.devices_len, 3);
     assert_cell(0, 1, TOPO_NVLINK, 18);
@@ -142,8 +141,7 @@ static void test_round_trip(void **state)
     for (uint32_t i = 0; i < 6; i++)
         for (uint32_t j = 0; j < i; j++)
             topo_set(&a, i, j,
-                     (struct topo_link){(uint8_t)(i < 2 ? TOPO_NVLINK : TOPO_PIX + (i + j) % 5),
-                                        i < 2 ? 4 : 0});
+                     (struct topo_link){(uint8_t)(i < 2 ? TOPO_NVLINK : TOPO_PIX + (i + j) % 5), i < 2 ? 4 : 0});
     for (uint32_t i = 0; i < 4; i++) {
         snprintf(a.dev[i].cpus, sizeof(a.dev[i].cpus), "%u-%u", i * 8, i * 8 + 7);
         snprintf(a.dev[i].numa, sizeof(a.dev[i].numa), "%u", i / 2);
@@ -244,10 +242,9 @@ static void test_short_model(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_new_driver),      cmocka_unit_test(test_old_driver),
-        cmocka_unit_test(test_missing_columns), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_islands),
-        cmocka_unit_test(test_cpu_lists),       cmocka_unit_test(test_short_model),
+        cmocka_unit_test(test_new_driver), cmocka_unit_test(test_old_driver),  cmocka_unit_test(test_missing_columns),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_islands),
+        cmocka_unit_test(test_cpu_lists),  cmocka_unit_test(test_short_model),
     };
     return test_run("topo", tests);
 }

@@ -14,15 +14,17 @@ static void sizes(void **state)
     static const struct {
         const char *text;
         uint64_t mib;
-    } good[] = {{"512", 512},      {"512M", 512},     {"8GiB", 8192},     {"8 gb", 8192},        {"1.5T", 1572864},
-                {"1K", 1},         {"1024K", 1},      {"1025K", 2},       {"0", 0},              {" 1 G ", 1024},
-                {"0.001G", 2},     {"1048576T", (uint64_t)1 << 40}};
+    } good[] = {{"512", 512},      {"512M", 512},   {"8GiB", 8192}, {"8 gb", 8192},
+                {"1.5T", 1572864}, {"1K", 1},       {"1024K", 1},   {"1025K", 2},
+                {"0", 0},          {" 1 G ", 1024}, {"0.001G", 2},  {"1048576T", (uint64_t)1 << 40}};
     static const struct {
         const char *text;
         int rc;
-    } bad[] = {{"", -EINVAL},   {"-1", -EINVAL},  {"8X", -EINVAL},       {"8GiBs", -EINVAL},          {"nan", -EINVAL},
-               {"1e3", -EINVAL}, {".5G", -EINVAL}, {"0.0001G", -EINVAL},  {"99999999999999999999", -EINVAL}, {"1048577T", -ERANGE},
-               {"8 G G", -EINVAL}, {"0x10", -EINVAL}, {"inf", -EINVAL}};
+    } bad[] = {{"", -EINVAL},         {"-1", -EINVAL},      {"8X", -EINVAL},
+               {"8GiBs", -EINVAL},    {"nan", -EINVAL},     {"1e3", -EINVAL},
+               {".5G", -EINVAL},      {"0.0001G", -EINVAL}, {"99999999999999999999", -EINVAL},
+               {"1048577T", -ERANGE}, {"8 G G", -EINVAL},   {"0x10", -EINVAL},
+               {"inf", -EINVAL}};
     for (size_t i = 0; i < LEN(good); i++) {
         uint64_t mib = 77;
         assert_int_equal(units_parse_mib(good[i].text, &mib, NULL), 0);
@@ -43,12 +45,12 @@ static void durations(void **state)
     static const struct {
         const char *text;
         int64_t ms;
-    } good[] = {{"90", 90000},          {"250ms", 250},           {"2h30m", 9000000}, {"1d", 86400000},
-                {"1-12:00:00", 129600000}, {"01:30", 90000},      {"1:00:00", 3600000}, {"1-06:00", 108000000},
-                {"0", 0},               {"1.5h", 5400000},        {"2w", 1209600000}, {"1h 30m", 5400000}};
-    static const char *const bad[] = {"",      "-1",    "1y",       "1:60",  "1:2:3:4",
-                                      "1h30x", "nan",   "36601d",   "10m-",  "1-",
-                                      "99999999999999999999", "h"};
+    } good[] = {
+        {"90", 90000},      {"250ms", 250},       {"2h30m", 9000000},     {"1d", 86400000}, {"1-12:00:00", 129600000},
+        {"01:30", 90000},   {"1:00:00", 3600000}, {"1-06:00", 108000000}, {"0", 0},         {"1.5h", 5400000},
+        {"2w", 1209600000}, {"1h 30m", 5400000}};
+    static const char *const bad[] = {
+        "", "-1", "1y", "1:60", "1:2:3:4", "1h30x", "nan", "36601d", "10m-", "1-", "99999999999999999999", "h"};
     for (size_t i = 0; i < LEN(good); i++) {
         int64_t ms = 77;
         assert_int_equal(units_parse_duration_ms(good[i].text, &ms, NULL), 0);
@@ -102,10 +104,10 @@ static void times(void **state)
     assert_int_equal(ms, 1709251199000);
     units_format_time(INT64_MAX, out);
     assert_string_equal(out, "9999-12-31T23:59:59.999Z");
-    static const char *const bad[] = {"-19-01-01T0:00:00Z",    "2026-02-29T00:00:00Z",     "2026-13-01T00:00:00Z",
-                                      "2026-12-01T24:00:00Z",  "2026-12-01T00:00:00",      "2026-12-01T00:00:00.1Z",
-                                      "1969-12-31T00:00:00Z",  "2026-12-01 00:00:00Z",     "2026-12-01T00:00:00ZZ",
-                                      "2026-12-1T00:00:00Z",   "2026-12-01T00:00:00.+12Z", "",
+    static const char *const bad[] = {"-19-01-01T0:00:00Z",   "2026-02-29T00:00:00Z",     "2026-13-01T00:00:00Z",
+                                      "2026-12-01T24:00:00Z", "2026-12-01T00:00:00",      "2026-12-01T00:00:00.1Z",
+                                      "1969-12-31T00:00:00Z", "2026-12-01 00:00:00Z",     "2026-12-01T00:00:00ZZ",
+                                      "2026-12-1T00:00:00Z",  "2026-12-01T00:00:00.+12Z", "",
                                       "2026-04-31T00:00:00Z"};
     for (size_t i = 0; i < LEN(bad); i++)
         assert_int_equal(units_parse_time(bad[i], &ms, NULL), -EINVAL);
@@ -124,7 +126,8 @@ static void printed(void **state)
     static const struct {
         int64_t ms;
         const char *text;
-    } durations_out[] = {{9000000, "2h30m"}, {45000, "45s"}, {273600000, "3d4h"}, {250, "250ms"}, {-5, "0ms"}, {60000, "1m"}};
+    } durations_out[] = {{9000000, "2h30m"}, {45000, "45s"}, {273600000, "3d4h"},
+                         {250, "250ms"},     {-5, "0ms"},    {60000, "1m"}};
     char out[32];
     for (size_t i = 0; i < LEN(durations_out); i++) {
         units_format_duration(durations_out[i].ms, out);

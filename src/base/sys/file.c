@@ -123,8 +123,8 @@ static int write_named(int dir_fd, const char *name, const void *bytes, size_t l
     return r;
 }
 
-int file_write_atomic_at(int dir_fd, const char *name, const void *bytes, size_t len, mode_t mode,
-                         enum file_sync sync, struct err *e)
+int file_write_atomic_at(int dir_fd, const char *name, const void *bytes, size_t len, mode_t mode, enum file_sync sync,
+                         struct err *e)
 {
     char temporary[PATH_MAX];
     int n = snprintf(temporary, sizeof temporary, "%s.tmp", name);

@@ -36,8 +36,8 @@ enum file_sync {
  * at once are the caller's fault.
  */
 int file_write_atomic(const char *path, const void *bytes, size_t len, mode_t mode, enum file_sync sync, struct err *e);
-int file_write_atomic_at(int dir_fd, const char *name, const void *bytes, size_t len, mode_t mode,
-                         enum file_sync sync, struct err *e);
+int file_write_atomic_at(int dir_fd, const char *name, const void *bytes, size_t len, mode_t mode, enum file_sync sync,
+                         struct err *e);
 
 /* fsync of a folder, so that names made or removed in it survive a crash. */
 int dir_sync(const char *path, struct err *e);

@@ -145,8 +145,8 @@ void log_line(enum log_level level, const char *msg, const char *fields, ...)
     char line[LINE_MAX_BYTES], time[UNITS_TIME_SIZE], quoted[512];
     size_t size = sizeof line - 1; /* room for the newline */
     units_format_time(clock_wall_ms(), time);
-    size_t at = addf(line, size, 0, "time=%s level=%s program=%s msg=%s", time, level_names[level],
-                     the_log.program, log_quote(msg, quoted, sizeof quoted));
+    size_t at = addf(line, size, 0, "time=%s level=%s program=%s msg=%s", time, level_names[level], the_log.program,
+                     log_quote(msg, quoted, sizeof quoted));
     if (the_log.dropped > 0)
         at = addf(line, size, at, " log_lines_dropped=%llu", (unsigned long long)the_log.dropped);
     if (fields != NULL) {

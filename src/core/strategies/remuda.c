@@ -44,8 +44,7 @@
 #define NODE_CPU_MILLI 128000
 
 /* The gain in F by the placement, rounded down to a step. */
-static int64_t gain(const struct score_in *in, const struct frag_state *now, int64_t before,
-                    uint32_t mask)
+static int64_t gain(const struct score_in *in, const struct frag_state *now, int64_t before, uint32_t mask)
 {
     int64_t after = mix_fragmentation_after(in->mix, now, in->node, in->req, mask);
     int64_t value = (before - after) * 1000 / mix_weight(in->mix);
@@ -63,8 +62,7 @@ static uint32_t left_on(const struct gpu *g, const struct place_req *r)
 }
 
 /* The best card for a share: its value, and its bit in *ret_mask. */
-static int64_t best_card(const struct score_in *in, const struct frag_state *now, int64_t before,
-                         uint32_t *ret_mask)
+static int64_t best_card(const struct score_in *in, const struct frag_state *now, int64_t before, uint32_t *ret_mask)
 {
     int64_t best = INT64_MIN;
     uint32_t last_free = 0;
@@ -79,8 +77,8 @@ static int64_t best_card(const struct score_in *in, const struct frag_state *now
         last_free = free;
         last_left = left;
         int64_t wasted = mix_waste(in->mix, left) - mix_waste(in->mix, free);
-        int64_t value = gain(in, now, before, bit) - (int64_t)left * CARD_LEFT / GPU_MILLI -
-                        wasted * WASTE_MILLI / 1000;
+        int64_t value =
+            gain(in, now, before, bit) - (int64_t)left * CARD_LEFT / GPU_MILLI - wasted * WASTE_MILLI / 1000;
         if (value > best) {
             best = value;
             *ret_mask = bit;
@@ -102,8 +100,7 @@ static int64_t score(const struct score_in *in, uint32_t *ret_mask)
         value = best_card(in, &now, before, ret_mask);
     } else {
         *ret_mask = cards_pick(n, in->cards, r->gpus);
-        value =
-            gain(in, &now, before, *ret_mask) - (int64_t)cards_worst_link(n, *ret_mask) * LINK_STEP;
+        value = gain(in, &now, before, *ret_mask) - (int64_t)cards_worst_link(n, *ret_mask) * LINK_STEP;
     }
     int64_t cards_left = (int64_t)now.total - r->gpus * GPU_MILLI - r->share_milli;
     int64_t cpu_left = (int64_t)n->free_cpu_milli - r->cpu_milli;

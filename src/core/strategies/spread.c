@@ -22,8 +22,7 @@ static uint32_t emptiest_card(const struct score_in *in)
     uint32_t best = in->cards & -in->cards;
     for (uint32_t rest = in->cards; rest != 0; rest &= rest - 1) {
         uint32_t bit = rest & -rest;
-        if (frag_card_free(&in->node->gpus[__builtin_ctz(bit)]) >
-            frag_card_free(&in->node->gpus[__builtin_ctz(best)]))
+        if (frag_card_free(&in->node->gpus[__builtin_ctz(bit)]) > frag_card_free(&in->node->gpus[__builtin_ctz(best)]))
             best = bit;
     }
     return best;

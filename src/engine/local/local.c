@@ -137,8 +137,7 @@ void local_tell_started(struct local *l, struct attempt *a)
 {
     if (a->stray)
         return;
-    struct engine_event ev = {
-        .kind = ENGINE_STARTED, .time_ms = a->started_ms, .job = a->job, .attempt = a->attempt};
+    struct engine_event ev = {.kind = ENGINE_STARTED, .time_ms = a->started_ms, .job = a->job, .attempt = a->attempt};
     tell(l, &ev, a->note);
 }
 

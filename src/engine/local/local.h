@@ -38,9 +38,9 @@ struct attempt {
     struct attempt *prev, *next; /* of all */
     struct attempt *busy_prev, *busy_next;
     bool busy;
-    bool expected;     /* named by the reconcile that runs */
-    bool reconciling;  /* RECONCILED waits for it */
-    bool stray;        /* nobody asked for it: killed and dropped, nothing is told */
+    bool expected;    /* named by the reconcile that runs */
+    bool reconciling; /* RECONCILED waits for it */
+    bool stray;       /* nobody asked for it: killed and dropped, nothing is told */
     bool forgotten;
     enum phase phase;
     struct link *link;
@@ -83,7 +83,7 @@ struct local {
     struct idmap jobs; /* job id -> newest attempt */
     struct attempt *all, *busy;
     struct message *first, *last;
-    bool reconciled;    /* told once */
+    bool reconciled; /* told once */
     bool reconcile_runs;
     pid_t *spawned; /* first processes of runners, to be reaped */
     size_t spawned_len, spawned_cap;

@@ -10,22 +10,13 @@
 #include <string.h>
 
 /* Numbers of enum link_class (core/cluster.h), which an engine does not see. */
-enum {
-    LINK_IS_SELF,
-    LINK_IS_NVLINK,
-    LINK_IS_PIX,
-    LINK_IS_PXB,
-    LINK_IS_PHB,
-    LINK_IS_NODE,
-    LINK_IS_SYS
-};
+enum { LINK_IS_SELF, LINK_IS_NVLINK, LINK_IS_PIX, LINK_IS_PXB, LINK_IS_PHB, LINK_IS_NODE, LINK_IS_SYS };
 
 static uint8_t link_of(const struct cluster_node *n, uint32_t a, uint32_t b)
 {
     if (a == b)
         return LINK_IS_SELF;
-    if (n->links == CLUSTER_LINKS_NVLINK ||
-        (n->links == CLUSTER_LINKS_NVLINK_PAIRS && a / 2 == b / 2))
+    if (n->links == CLUSTER_LINKS_NVLINK || (n->links == CLUSTER_LINKS_NVLINK_PAIRS && a / 2 == b / 2))
         return LINK_IS_NVLINK;
     if (a / 2 == b / 2)
         return LINK_IS_PIX;

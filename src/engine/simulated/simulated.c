@@ -219,8 +219,7 @@ static const char *env_value(const struct job_spec *spec, const char *name)
     return NULL;
 }
 
-static int64_t env_number(const struct job_spec *spec, const char *name, int64_t high,
-                          int64_t otherwise)
+static int64_t env_number(const struct job_spec *spec, const char *name, int64_t high, int64_t otherwise)
 {
     const char *text = env_value(spec, name);
     int64_t n = 0;
@@ -305,8 +304,8 @@ static int enqueue(struct simulated *s, enum told what, const struct attempt *a)
     int rc = mem_grow(&s->queue, &s->queue_cap, s->queue_len + 1, sizeof(*s->queue));
     if (rc != 0)
         return rc;
-    s->queue[s->queue_len++] = (struct message){
-        .what = what, .job = a == NULL ? 0 : a->job, .attempt = a == NULL ? 0 : a->number};
+    s->queue[s->queue_len++] =
+        (struct message){.what = what, .job = a == NULL ? 0 : a->job, .attempt = a == NULL ? 0 : a->number};
     tell_later(s);
     return 0;
 }
@@ -335,9 +334,7 @@ static void tell_exits(struct simulated *s, const struct attempt *a)
             .code = alike ? a->code : 0,
             .signal = alike ? a->signal : 0,
             .cause = alike ? a->cause : ENGINE_EXIT_NORMAL,
-            .detail = alike && a->cause == ENGINE_EXIT_LAUNCH_FAILED
-                          ? "declared by REMUDA_SIM_LAUNCH_FAILED"
-                          : NULL,
+            .detail = alike && a->cause == ENGINE_EXIT_LAUNCH_FAILED ? "declared by REMUDA_SIM_LAUNCH_FAILED" : NULL,
         };
         s->cb(s->cb_arg, &ev);
     }
@@ -491,8 +488,7 @@ static int stop_attempt(struct simulated *s, struct attempt *a, int sig, int64_t
     a->code = -1;
     a->signal = sig;
     if (sig == SIGTERM && a->ignores_term) {
-        int64_t kill_at =
-            clock_mono_ms() + (int64_t)((uint64_t)grace_ms * 1000 / s->time_scale_milli);
+        int64_t kill_at = clock_mono_ms() + (int64_t)((uint64_t)grace_ms * 1000 / s->time_scale_milli);
         a->signal = SIGKILL;
         if (kill_at < a->end_mono_ms) {
             a->end_mono_ms = kill_at;
@@ -505,14 +501,12 @@ static int stop_attempt(struct simulated *s, struct attempt *a, int sig, int64_t
     return 0;
 }
 
-static int sim_terminate(struct engine *engine, uint64_t job, uint32_t attempt, int64_t grace_ms,
-                         struct err *e)
+static int sim_terminate(struct engine *engine, uint64_t job, uint32_t attempt, int64_t grace_ms, struct err *e)
 {
     struct simulated *s = (struct simulated *)engine;
     struct attempt *a = find(s, job, attempt);
     if (a == NULL)
-        return err_set(e, -ENOENT, "job %llu attempt %u: not known", (unsigned long long)job,
-                       attempt);
+        return err_set(e, -ENOENT, "job %llu attempt %u: not known", (unsigned long long)job, attempt);
     return stop_attempt(s, a, grace_ms <= 0 ? SIGKILL : SIGTERM, grace_ms);
 }
 
@@ -521,8 +515,7 @@ static int sim_signal(struct engine *engine, uint64_t job, uint32_t attempt, int
     struct simulated *s = (struct simulated *)engine;
     struct attempt *a = find(s, job, attempt);
     if (a == NULL || a->phase != PHASE_RUNNING)
-        return err_set(e, -ENOENT, "job %llu attempt %u: not running", (unsigned long long)job,
-                       attempt);
+        return err_set(e, -ENOENT, "job %llu attempt %u: not running", (unsigned long long)job, attempt);
     if (sig < 1 || sig > 64)
         return err_set(e, -EINVAL, "signal %d: 1 to 64 are allowed", sig);
     if (sig == SIGKILL || (sig == SIGTERM && !a->ignores_term))
@@ -557,8 +550,7 @@ static int restore(struct simulated *s, const struct engine_expected *x)
 }
 
 /* What is here and the log knows nothing of is dropped without a word. */
-static void drop_strangers(struct simulated *s, const struct engine_expected *expected,
-                           uint32_t len)
+static void drop_strangers(struct simulated *s, const struct engine_expected *expected, uint32_t len)
 {
     s->reconciles++;
     for (uint32_t i = 0; i < len; i++) {
@@ -573,8 +565,7 @@ static void drop_strangers(struct simulated *s, const struct engine_expected *ex
     }
 }
 
-static int sim_reconcile(struct engine *engine, const struct engine_expected *expected,
-                         uint32_t len, struct err *e)
+static int sim_reconcile(struct engine *engine, const struct engine_expected *expected, uint32_t len, struct err *e)
 {
     struct simulated *s = (struct simulated *)engine;
     drop_strangers(s, expected, len);
@@ -589,8 +580,8 @@ static int sim_reconcile(struct engine *engine, const struct engine_expected *ex
     return rc == 0 ? 0 : err_set(e, rc, "reconciling %u attempts: out of memory", len);
 }
 
-static int sim_log_path(struct engine *engine, uint64_t job, uint32_t attempt, uint32_t rank,
-                        bool stderr_file, char *ret, size_t size)
+static int sim_log_path(struct engine *engine, uint64_t job, uint32_t attempt, uint32_t rank, bool stderr_file,
+                        char *ret, size_t size)
 {
     (void)engine, (void)job, (void)attempt, (void)rank, (void)stderr_file, (void)ret, (void)size;
     return -ENOENT; /* there is no process and no output */

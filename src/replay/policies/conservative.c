@@ -40,8 +40,7 @@ struct conservative {
 static int compare(const struct otree_node *a, const struct otree_node *b, const void *ctx)
 {
     (void)ctx;
-    const struct plan *x = OTREE_ENTRY(a, struct plan, node),
-                      *y = OTREE_ENTRY(b, struct plan, node);
+    const struct plan *x = OTREE_ENTRY(a, struct plan, node), *y = OTREE_ENTRY(b, struct plan, node);
     if (x->at_s != y->at_s)
         return x->at_s < y->at_s ? -1 : 1;
     return (x->job > y->job) - (x->job < y->job);

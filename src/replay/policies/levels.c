@@ -57,8 +57,7 @@ static void demote(struct sim *s, struct ranked *r, const struct levels_rule *ru
     for (uint32_t i = 0; i < r->running_len; i++) {
         uint32_t job = r->running[i];
         int64_t level = r->ranks[job].key;
-        if (level == LEVELS_COUNT - 1 ||
-            rule->service(ran(s, job), sim_gpus(s, job)) < limits[level])
+        if (level == LEVELS_COUNT - 1 || rule->service(ran(s, job), sim_gpus(s, job)) < limits[level])
             continue;
         uint32_t k = due++;
         for (; k > 0 && r->before[k - 1] > job; k--)
@@ -69,8 +68,7 @@ static void demote(struct sim *s, struct ranked *r, const struct levels_rule *ru
         ranked_move(r, r->before[k], r->ranks[r->before[k]].key + 1);
 }
 
-static int64_t next_demotion(const struct sim *s, const struct ranked *r,
-                             const struct levels_rule *rule)
+static int64_t next_demotion(const struct sim *s, const struct ranked *r, const struct levels_rule *rule)
 {
     int64_t first_s = SIM_NEVER;
     for (uint32_t i = 0; i < r->running_len; i++) {

@@ -125,8 +125,7 @@ void ranked_walk(struct ranked *r, struct sim *s)
     uint32_t free = s->gpus, taken = 0, at = 0;
     struct rank *next = first_waiting(r, free);
     while (at < r->running_len || next) {
-        bool from_running =
-            at < r->running_len && (!next || compare_ranks(&r->ranks[r->running[at]], next) < 0);
+        bool from_running = at < r->running_len && (!next || compare_ranks(&r->ranks[r->running[at]], next) < 0);
         uint32_t job = from_running ? r->running[at] : next->job;
         uint32_t gpus = sim_gpus(s, job);
         if (from_running)
@@ -142,8 +141,7 @@ void ranked_walk(struct ranked *r, struct sim *s)
         if (next && (!from_running || sim_gpus(s, next->job) > free))
             next = first_waiting(r, free);
     }
-    for (uint32_t i = 0; i < r->running_len;
-         i++) /* back into the trees only now: this walk is over for them */
+    for (uint32_t i = 0; i < r->running_len; i++) /* back into the trees only now: this walk is over for them */
         if (!sim_running(s, r->running[i]))
             otree_insert(&r->waiting[r->classes.of[r->running[i]]], &r->ranks[r->running[i]].node);
     for (uint32_t i = 0; i < taken; i++) {

@@ -27,8 +27,8 @@ struct ranked {
     struct classes classes;
     struct rank *ranks;    /* by job */
     struct otree *waiting; /* by class */
-    uint32_t *running; /* in list order as of the last walk; may hold jobs that are over since */
-    uint32_t *before;  /* the same of the walk before; scratch between walks */
+    uint32_t *running;     /* in list order as of the last walk; may hold jobs that are over since */
+    uint32_t *before;      /* the same of the walk before; scratch between walks */
     uint32_t running_len;
     uint32_t known;      /* jobs before this one are in the list */
     int64_t front, back; /* the last stamps given at either end */

@@ -17,8 +17,7 @@ const struct policy *policy_at(size_t i)
 const struct policy *policy_find(const char *name)
 {
     for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++)
-        if (strcmp(name, policies[i]->name) == 0 ||
-            (policies[i]->alias && strcmp(name, policies[i]->alias) == 0))
+        if (strcmp(name, policies[i]->name) == 0 || (policies[i]->alias && strcmp(name, policies[i]->alias) == 0))
             return policies[i];
     return NULL;
 }

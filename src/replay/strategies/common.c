@@ -32,8 +32,7 @@ uint32_t openb_cards(const struct score_in *in)
         mask = rest & -rest;
         for (; rest != 0; rest &= rest - 1) {
             uint32_t bit = rest & -rest;
-            if (in->node->gpus[__builtin_ctz(bit)].free_milli <
-                in->node->gpus[__builtin_ctz(mask)].free_milli)
+            if (in->node->gpus[__builtin_ctz(bit)].free_milli < in->node->gpus[__builtin_ctz(mask)].free_milli)
                 mask = bit;
         }
         return mask;
