@@ -178,26 +178,39 @@ static void more_ended_than_there_are(struct scene *s)
     s->runs->exits = 3;
 }
 
-#define BREAKS(X)                                                                                                     \
-    X(held_twice)                                                                                                     \
-    X(whole_card_shared)                                                                                              \
-    X(card_called_free)                                                                                               \
-    X(card_called_taken)                                                                                              \
-    X(memory_of_card_lost) X(node_sum_wrong) X(cpu_lost) X(host_memory_lost) X(holder_count_wrong) X(whole_flag_lost) \
-        X(tenant_charged_wrong) X(user_charged_wrong) X(member_charged_wrong) X(queue_charged_wrong)                  \
-            X(got_less_than_asked) X(got_other_than_asked) X(on_no_node) X(dead_job_holds)                            \
-                X(running_job_holds_nothing) X(queued_nowhere) X(still_queued_while_running) X(count_wrong)           \
-                    X(limit_not_watched) X(holder_not_listed) X(more_ended_than_there_are)
-
 static void test_every_break_is_found(void **state)
 {
     static const struct {
         const char *name;
         void (*apply)(struct scene *);
     } breaks[] = {
-#define X(name) {#name, name},
-        BREAKS(X)
-#undef X
+#define BREAK(name) {#name, name}
+        BREAK(held_twice),
+        BREAK(whole_card_shared),
+        BREAK(card_called_free),
+        BREAK(card_called_taken),
+        BREAK(memory_of_card_lost),
+        BREAK(node_sum_wrong),
+        BREAK(cpu_lost),
+        BREAK(host_memory_lost),
+        BREAK(holder_count_wrong),
+        BREAK(whole_flag_lost),
+        BREAK(tenant_charged_wrong),
+        BREAK(user_charged_wrong),
+        BREAK(member_charged_wrong),
+        BREAK(queue_charged_wrong),
+        BREAK(got_less_than_asked),
+        BREAK(got_other_than_asked),
+        BREAK(on_no_node),
+        BREAK(dead_job_holds),
+        BREAK(running_job_holds_nothing),
+        BREAK(queued_nowhere),
+        BREAK(still_queued_while_running),
+        BREAK(count_wrong),
+        BREAK(limit_not_watched),
+        BREAK(holder_not_listed),
+        BREAK(more_ended_than_there_are),
+#undef BREAK
     };
     (void)state;
     for (size_t i = 0; i < sizeof breaks / sizeof breaks[0]; i++) {
