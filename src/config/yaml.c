@@ -315,8 +315,10 @@ int yaml_load_file(const char *path, struct yaml_doc *ret, struct err *e)
     return rc < 0 ? rc : yaml_parse(text, len, path, ret, e);
 }
 
+#define YAML_ERR_TEXT 224 /* room for the text beside the place, in a struct err */
+
 static int err_at(const struct yaml_doc *d, struct err *e, const json_t *container, const char *key, size_t index,
-                  const char *fmt, va_list args)
+                  const char *text)
 {
     const struct yaml_place *found = NULL;
     for (size_t i = 0; i < d->places_len && found == NULL; i++) {
@@ -326,8 +328,6 @@ static int err_at(const struct yaml_doc *d, struct err *e, const json_t *contain
         if (key != NULL ? strcmp(p->key, key) == 0 : p->index == index)
             found = p;
     }
-    char text[224];
-    (void)vsnprintf(text, sizeof text, fmt, args);
     if (found == NULL)
         return err_set(e, -EINVAL, "%.90s: %s", d->name, text);
     return err_set(e, -EINVAL, "%.90s:%" PRIu32 ":%" PRIu32 ": %s", d->name, found->line, found->column, text);
@@ -336,18 +336,20 @@ static int err_at(const struct yaml_doc *d, struct err *e, const json_t *contain
 int yaml_err_key(const struct yaml_doc *d, struct err *e, const json_t *container, const char *key, const char *fmt,
                  ...)
 {
+    char text[YAML_ERR_TEXT];
     va_list args;
     va_start(args, fmt);
-    int rc = err_at(d, e, container, key, SIZE_MAX, fmt, args);
+    (void)vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    return rc;
+    return err_at(d, e, container, key, SIZE_MAX, text);
 }
 
 int yaml_err_item(const struct yaml_doc *d, struct err *e, const json_t *container, size_t index, const char *fmt, ...)
 {
+    char text[YAML_ERR_TEXT];
     va_list args;
     va_start(args, fmt);
-    int rc = err_at(d, e, container, NULL, index, fmt, args);
+    (void)vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    return rc;
+    return err_at(d, e, container, NULL, index, text);
 }
