@@ -293,7 +293,7 @@ X(REASON_USER_GPUS, "user %4$s: needs %1$s GPUs, %2$s left of the cap of %3$s", 
 X(REASON_USER_JOBS, "user %4$s: the cap of %3$s running jobs is reached", "用户 %4$s：已达到 %3$s 个运行作业的上限") \
 X(REASON_QUEUE_GPUS, "queue %4$s: needs %1$s GPUs, %2$s left of its cap of %3$s", "队列 %4$s：需要 %1$s 张卡，上限 %3$s 中还剩 %2$s") \
 X(REASON_QUEUE_JOBS, "queue %4$s: its cap of %3$s running jobs is reached", "队列 %4$s：已达到 %3$s 个运行作业的上限") \
-X(REASON_RESERVED, "reserved for job %5$s until %6$s", "已为作业 %5$s 保留至 %6$s") \
+X(REASON_RESERVED, "reserved for job %5$s, which is to start at %6$s", "已为作业 %5$s 保留，该作业预计于 %6$s 开始") \
 X(REASON_BACKOFF, "tried again at %6$s after a failed start", "启动失败，将在 %6$s 重试") \
 X(REASON_BEHIND, "behind job %5$s in the queue", "排在作业 %5$s 之后") \
 X(REASON_NODES, "no node is open for new work", "没有可接收新作业的节点") \

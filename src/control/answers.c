@@ -364,7 +364,7 @@ int control_write_job(const struct control *c, int64_t now_ms, uint64_t id, stru
     jsonw_key_bool(w, "script", mine->had_script);
     jsonw_key_str(w, "require", level_name(j->require));
     jsonw_key_str(w, "prefer", level_name(j->prefer));
-    jsonw_key_str(w, "level", mine->grants_len == 0 ? NULL : level_name(j->level));
+    jsonw_key_str(w, "level", mine->grants_len == 0 || job_gpus_milli(j) == 0 ? NULL : level_name(j->level));
     jsonw_key_str(w, "strategy", mine->spec.strategy);
     jsonw_key_i64(w, "grace_ms", j->grace_ms > 0 ? j->grace_ms : core_config(c->core)->grace_ms);
     write_placement(c, mine, w);
