@@ -356,6 +356,7 @@ X(COL_HOLDERS, "JOBS", "作业") \
 X(TOP_ALLOCATED, "allocated", "已分配") \
 X(TOP_USE, "use", "使用率") \
 X(TOP_MEMORY, "memory", "显存") \
+X(TOP_MORE_NODES, "and %1$lld more nodes, see remuda nodes", "另有 %1$lld 个节点，见 remuda nodes") \
 X(TOP_NO_ANSWER, "no answer from the daemon: %1$s", "守护进程无应答：%1$s")
 
 #define MESSAGES(X) \

@@ -14,12 +14,14 @@
 #include <inttypes.h>
 #include <langinfo.h>
 #include <locale.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <term.h>
 #include <unistd.h>
 
-#define CARD_ROWS_MAX 32 /* with more cards, one row for each node */
+#define CARD_ROWS_MAX 32 /* with more cards, or more than half of the screen, one row for each node */
 #define KEY_WAIT_MS   100
 #define PRINT_COLUMNS 160
 
@@ -39,6 +41,7 @@ struct top {
     int exit;
     enum order order;
     size_t skip; /* jobs scrolled past */
+    size_t rows; /* of the screen; 0: printed, as long as it gets */
     bool paused;
 };
 
@@ -242,18 +245,25 @@ static void write_cards(const struct top *t, struct strbuf *out)
     table_done(&table);
 }
 
+/* On a screen at most half of the rows, so that there is room for jobs. */
+static size_t nodes_shown(const struct top *t)
+{
+    size_t len = json_array_size(t->look.nodes);
+    size_t room = t->rows / 2 > 3 ? t->rows / 2 : 3;
+    return t->rows == 0 || len <= room ? len : room - 1;
+}
+
 static void write_nodes(const struct top *t, struct strbuf *out)
 {
+    size_t shown = nodes_shown(t);
     static const enum msg_id titles[] = {MSG_COL_NODE,  MSG_COL_RACK, MSG_COL_STATE,  MSG_COL_GPUS,
                                          MSG_COL_GIVEN, MSG_COL_USE,  MSG_COL_GPU_MEM};
     struct table table;
     table_init(&table, sizeof titles / sizeof titles[0], 8 | 16 | 32 | 64);
     for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++)
         table_add(&table, msg(titles[i]));
-    size_t i;
-    json_t *n;
-    json_array_foreach(t->look.nodes, i, n)
-    {
+    for (size_t i = 0; i < shown; i++) {
+        const json_t *n = json_array_get(t->look.nodes, i);
         struct sums s = {0};
         char text[64];
         add_node(&s, n);
@@ -270,6 +280,10 @@ static void write_nodes(const struct top *t, struct strbuf *out)
     }
     table_write(&table, out, 0);
     table_done(&table);
+    if (shown < json_array_size(t->look.nodes)) {
+        ADD(out, TOP_MORE_NODES, (long long)(json_array_size(t->look.nodes) - shown));
+        strbuf_putc(out, '\n');
+    }
 }
 
 /* Running jobs first, then those that wait; within each by what was chosen, then by id. */
@@ -316,7 +330,11 @@ static void write_screen(const struct top *t, struct strbuf *out)
     if (t->look.status != NULL) {
         write_head(t, out);
         strbuf_putc(out, '\n');
-        if (get_int(t->look.status, "gpus") <= CARD_ROWS_MAX)
+        size_t cards = 0;
+        size_t i;
+        json_t *n;
+        json_array_foreach(t->look.nodes, i, n) cards += json_array_size(json_object_get(n, "gpus"));
+        if (cards <= CARD_ROWS_MAX && (t->rows == 0 || cards <= t->rows / 2))
             write_cards(t, out);
         else
             write_nodes(t, out);
@@ -382,9 +400,10 @@ static void draw_foot(const struct top *t)
     strbuf_done(&b);
 }
 
-static void draw(const struct top *t)
+static void draw(struct top *t)
 {
     struct strbuf out = {0};
+    t->rows = (size_t)(LINES > 0 ? LINES : 1);
     write_screen(t, &out);
     (void)erase();
     int y = 0;
@@ -439,6 +458,18 @@ static bool on_key(struct top *t, int key)
     return true;
 }
 
+/* Waits a moment for keys; true when one asks for a new screen. A terminal that is gone ends the view. */
+static bool take_keys(struct top *t)
+{
+    bool changed = false;
+    struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
+    if (poll(&p, 1, KEY_WAIT_MS) > 0 && (p.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0)
+        stopped = 1;
+    for (int key; !stopped && (key = getch()) != ERR;)
+        changed |= on_key(t, key);
+    return changed;
+}
+
 static void run_live(struct top *t, int64_t interval_ms)
 {
     struct sigaction act = {.sa_handler = on_stop};
@@ -449,7 +480,7 @@ static void run_live(struct top *t, int64_t interval_ms)
     (void)noecho();
     (void)keypad(stdscr, true);
     (void)curs_set(0);
-    timeout(KEY_WAIT_MS);
+    timeout(0);
     int64_t next = 0;
     while (!stopped) {
         bool changed = false;
@@ -460,8 +491,7 @@ static void run_live(struct top *t, int64_t interval_ms)
         }
         if (changed)
             draw(t);
-        int key = getch();
-        if (key != ERR && on_key(t, key))
+        if (take_keys(t))
             draw(t);
     }
 }
@@ -476,6 +506,11 @@ static int be_live(struct top *t, int64_t interval_ms)
         return cli_fail(t->cli, t->exit, "%s", t->err.text);
     const char *term = getenv("TERM");
     SCREEN *screen = newterm(NULL, stdout, stdin);
+    if (screen != NULL && cursor_address == NULL) { /* "dumb" */
+        (void)endwin();
+        delscreen(screen);
+        screen = NULL;
+    }
     if (screen == NULL)
         return FAIL(t->cli, CLI_ERROR, NO_TERMINAL, term != NULL ? term : "");
     run_live(t, interval_ms);
@@ -492,7 +527,7 @@ int run_top(struct cli *c, struct args *a)
     if (interval != NULL && (units_parse_milli(interval, 86400000, &milli, NULL) < 0 || milli < 100))
         return FAIL(c, CLI_USAGE, NOT_ALLOWED, "--interval", interval, "0.1..86400");
     api_timeout(c->api, 5000);
-    bool once = c->json || arg_has(a, "once") || !isatty(STDOUT_FILENO);
+    bool once = c->json || arg_has(a, "once") || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
     int rc = once ? print_once(&t) : be_live(&t, (int64_t)milli);
     look_done(&t.look);
     return rc;
