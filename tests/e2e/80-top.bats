@@ -100,7 +100,7 @@ order_is() {
 
     keys q
     wait_until 3 shows 'code=0'
-    shows '=echo='
+    wait_until 3 shows '=echo='
 }
 
 @test "a signal ends the live view and leaves the terminal as it was" {
@@ -109,7 +109,7 @@ order_is() {
     wait_until 5 shows 'order: id'
     kill -TERM "$(cat "$state/pid")"
     wait_until 3 shows 'code=0'
-    shows '=echo='
+    wait_until 3 shows '=echo='
 }
 
 @test "Chinese words and names stand in their columns" {
