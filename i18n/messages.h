@@ -239,7 +239,6 @@ X(CANCELLED_COUNT, "%1$zu jobs are being cancelled", "正在取消 %1$zu 个作�
 X(UPDATED, "job %1$lld has been changed", "作业 %1$lld 已修改") \
 X(DRAINED, "node %1$s gets nothing new", "节点 %1$s 不再接收新作业") \
 X(UNDRAINED, "node %1$s is used again", "节点 %1$s 恢复使用") \
-X(WAIT_ENDED, "job %1$lld %2$s (exit status %3$lld)", "作业 %1$lld %2$s（退出状态 %3$lld）") \
 X(RUN_WAITS, "job %1$lld waits: %2$s", "作业 %1$lld 等待中：%2$s") \
 X(RUN_CANCELS, "cancelling job %1$lld; press Ctrl-C again to leave it alone", "正在取消作业 %1$lld；再按 Ctrl-C 则直接离开") \
 X(SHOW_JOB, "Job", "作业") \
@@ -255,8 +254,10 @@ X(SHOW_REQUEST_VALUE, "%1$lld workers, each: %2$s; CPUs %3$s; memory %4$s", "%1$
 X(SHOW_REQUEST_ONE, "%1$s; CPUs %2$s; memory %3$s", "%1$s；CPU %2$s；内存 %3$s") \
 X(SHOW_LEVELS, "Nearness", "距离") \
 X(SHOW_LEVELS_VALUE, "required %1$s, preferred %2$s, reached %3$s", "要求 %1$s，期望 %2$s，实际 %3$s") \
+X(SHOW_SUBMITTED, "Submitted", "提交时间") \
+X(SHOW_STARTED, "Started", "开始时间") \
+X(SHOW_ENDED, "Ended at", "结束时间") \
 X(SHOW_LIMIT, "Time limit", "时间上限") \
-X(SHOW_TIMES, "Times", "时间") \
 X(SHOW_REASON, "Waits for", "等待原因") \
 X(SHOW_CAUSE, "Ended", "结束") \
 X(SHOW_CAUSE_VALUE, "%1$s (exit status %2$lld)", "%1$s（退出状态 %2$lld）") \
@@ -298,7 +299,6 @@ X(REASON_BACKOFF, "tried again at %6$s after a failed start", "启动失败，�
 X(REASON_BEHIND, "behind job %5$s in the queue", "排在作业 %5$s 之后") \
 X(REASON_NODES, "no node is open for new work", "没有可接收新作业的节点") \
 X(REASON_RECOVERING, "the daemon is still asking what runs", "守护进程正在核对运行中的作业") \
-X(REASON_UNKNOWN, "%1$s", "%1$s") \
 X(CAUSE_EXIT, "its processes ended by themselves", "进程自行结束") \
 X(CAUSE_CANCEL, "it was cancelled", "被取消") \
 X(CAUSE_TIME_LIMIT, "its time limit was reached", "达到时间上限") \
@@ -334,8 +334,7 @@ X(HELD_UNTIL, ", at most until %1$s", "，最迟至 %1$s") \
 X(RESERVED_START, "Starts at the latest, as far as time limits tell: %1$s", "按时间上限推算，最迟开始于：%1$s") \
 X(RESERVED_GUESS, "Expected to start about %1$s; a guess, for jobs before it have no time limit", \
   "预计约于 %1$s 开始；前面的作业没有时间上限，仅为估计") \
-X(WOULD_START, "It would start now with one of:", "若改为以下之一，现在即可启动：") \
-X(WAIT_OR_CHANGE, "See also: remuda show %1$lld, remuda ps, remuda nodes", "另见：remuda show %1$lld、remuda ps、remuda nodes")
+X(WOULD_START, "It would start now with one of:", "若改为以下之一，现在即可启动：")
 
 #define MESSAGES_TOP(X) \
 X(TOP_TITLE, "remuda top", "remuda top") \

@@ -170,11 +170,10 @@ static void print_up(const struct cli *c, const json_t *status, bool already)
     else
         SAY(stdout, UP_READY, pid, c->state_dir);
     (void)putchar('\n');
-    if (get_bool(status, "simulated"))
-        SAY(stdout, SIMULATED_LINE, get_str(status, "cards"));
-    else
-        SAY(stdout, CARDS_LINE, get_str(status, "cards"));
-    (void)putchar('\n');
+    struct strbuf cards = {0};
+    add_cards_line(&cards, status);
+    (void)printf("%s\n", strbuf_str(&cards));
+    strbuf_done(&cards);
     if (get_int(status, "gpus") == 0)
         (void)printf("%s\n", msg(MSG_UP_NO_CARDS));
 }
@@ -270,14 +269,29 @@ static int up_failed(const struct cli *c, const char *log, off_t from, enum msg_
     return code;
 }
 
-/* Until the daemon has asked what runs and takes orders, it has ended, or it is too late. */
+/* Some daemon, ours or another, is at work on the state folder. */
+static bool folder_taken(const struct cli *c)
+{
+    struct strbuf lock = {0};
+    strbuf_printf(&lock, "%s/daemon.lock", c->state_dir);
+    bool held = lock_file_held(strbuf_str(&lock));
+    strbuf_done(&lock);
+    return held;
+}
+
+/*
+ * Until the daemon has asked what runs and takes orders, it has ended, or it is too late. When ours ended because
+ * another `up` was faster, that other daemon is waited for.
+ */
 static int await_ready(struct cli *c, const struct wish *w, const struct args *a, pid_t pid, int64_t timeout_ms,
                        const char *log, off_t from)
 {
     int64_t deadline = clock_mono_ms() + timeout_ms;
+    bool ended = false;
+    int status = 0;
     for (int64_t pause_ms = 5;; pause_ms = pause_ms < 100 ? pause_ms * 2 : 100) {
-        int status = 0;
-        bool ended = waitpid(pid, &status, WNOHANG) == pid;
+        ended = ended || waitpid(pid, &status, WNOHANG) == pid;
+        bool hopeless = ended && !folder_taken(c);
         json_t *answer = daemon_status(c);
         bool own = get_int(answer, "pid") == (int64_t)pid;
         if (answer != NULL && get_bool(answer, "reconciled") && (own || ended)) {
@@ -285,14 +299,14 @@ static int await_ready(struct cli *c, const struct wish *w, const struct args *a
             if (own)
                 print_up(c, answer, false);
             else
-                rc = already_up(c, w, answer, a); /* another `up` was faster */
+                rc = already_up(c, w, answer, a);
             json_decref(answer);
             return rc;
         }
         json_decref(answer);
-        if (ended && WIFSIGNALED(status))
+        if (hopeless && WIFSIGNALED(status))
             return up_failed(c, log, from, MSG_UP_SIGNAL, NULL, WTERMSIG(status));
-        if (ended && answer == NULL)
+        if (hopeless)
             return up_failed(c, log, from, MSG_UP_EXIT, NULL, WEXITSTATUS(status));
         if (clock_mono_ms() > deadline) {
             char text[32];
@@ -391,12 +405,10 @@ static int cancel_jobs(struct cli *c, int64_t deadline, int64_t timeout_ms)
 /* Until the daemon has let go of its state folder. */
 static int await_end(struct cli *c, int64_t deadline, int64_t timeout_ms)
 {
-    struct strbuf lock = {0};
     int rc = CLI_OK;
-    strbuf_printf(&lock, "%s/daemon.lock", c->state_dir);
     for (;;) {
         json_t *status = c->url != NULL ? daemon_status(c) : NULL;
-        bool there = c->url != NULL ? status != NULL : lock_file_held(strbuf_str(&lock));
+        bool there = c->url != NULL ? status != NULL : folder_taken(c);
         json_decref(status);
         if (!there)
             break;
@@ -406,7 +418,6 @@ static int await_end(struct cli *c, int64_t deadline, int64_t timeout_ms)
         }
         clock_sleep_ms(10);
     }
-    strbuf_done(&lock);
     return rc;
 }
 

@@ -146,19 +146,24 @@ static void print_event(const struct event_reader *r, const char *text)
     char when[32];
     format_local(get_time(v, "time"), when);
     struct strbuf b = {0};
+    strbuf_printf(&b, "%8" PRId64 "  %s  ", get_int(v, "seq"), when);
     text_pad(&b, event_text(get_str(v, "event")), 18, false);
-    (void)printf("%8" PRId64 "  %s  %s", get_int(v, "seq"), when, strbuf_str(&b));
-    strbuf_done(&b);
     if (get_int(v, "job") > 0)
-        (void)printf("  %s %" PRId64, msg(MSG_SHOW_JOB), get_int(v, "job"));
+        strbuf_printf(&b, "  %s %" PRId64, msg(MSG_SHOW_JOB), get_int(v, "job"));
     static const char *const words[] = {"name", "node", "state", "user", "by", "detail", "why"};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (get_str(v, words[i])[0] != '\0')
-            (void)printf("  %s=%s", words[i], get_str(v, words[i]));
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (get_str(v, words[i])[0] == '\0')
+            continue;
+        strbuf_printf(&b, "  %s=", words[i]);
+        text_add(&b, get_str(v, words[i]));
+        if (strcmp(words[i], "state") == 0 && get_bool(v, "draining"))
+            strbuf_puts(&b, ",draining");
+    }
     const char *cause = get_str(v, "cause");
     if (cause[0] != '\0' && strcmp(cause, "none") != 0)
-        (void)printf("  %s", cause_text(cause));
-    (void)putchar('\n');
+        strbuf_printf(&b, "  %s", cause_text(cause));
+    (void)printf("%s\n", strbuf_str(&b));
+    strbuf_done(&b);
     json_decref(v);
 }
 

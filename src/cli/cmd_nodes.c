@@ -213,7 +213,7 @@ static void status_write(struct strbuf *out, const json_t *v, const char *state_
     char text[32];
     struct strbuf b = {0};
     if (get_bool(v, "simulated")) {
-        ADD(out, SIMULATED_LINE, get_str(v, "cards"));
+        add_cards_line(out, v);
         strbuf_putc(out, '\n');
     }
     units_format_duration(get_int(v, "uptime_ms"), text);

@@ -169,7 +169,7 @@ static void write_head(const struct top *t, struct strbuf *out)
     format_local(now_ms(), when);
     strbuf_printf(out, "%s   %s   ", msg(MSG_TOP_TITLE), when);
     if (get_bool(status, "simulated"))
-        ADD(out, SIMULATED_LINE, get_str(status, "cards"));
+        add_cards_line(out, status);
     if (t->paused)
         strbuf_printf(out, "   [%s]", msg(MSG_TOP_PAUSED));
     strbuf_putc(out, '\n');

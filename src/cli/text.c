@@ -184,6 +184,25 @@ size_t text_cut(const char *s, size_t columns)
     return at;
 }
 
+/* The first `len` bytes of `s`. C0, DEL, and C1 (two bytes in UTF-8: c2 80 to c2 9f) are control characters. */
+static void add_clean(struct strbuf *b, const char *s, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        const unsigned char *p = (const unsigned char *)s + i;
+        if (*p == 0xc2 && i + 1 < len && p[1] >= 0x80 && p[1] <= 0x9f) {
+            strbuf_putc(b, '?');
+            i++;
+        } else {
+            strbuf_putc(b, *p < 0x20 || *p == 0x7f ? '?' : s[i]);
+        }
+    }
+}
+
+void text_add(struct strbuf *b, const char *s)
+{
+    add_clean(b, s, strlen(s));
+}
+
 void text_pad(struct strbuf *b, const char *s, size_t columns, bool right)
 {
     size_t len = text_cut(s, columns);
@@ -195,8 +214,7 @@ void text_pad(struct strbuf *b, const char *s, size_t columns, bool right)
     }
     for (size_t i = used; right && i < columns; i++)
         strbuf_putc(b, ' ');
-    for (size_t i = 0; i < len; i++)
-        strbuf_putc(b, (unsigned char)s[i] < 0x20 || s[i] == 0x7f ? '?' : s[i]);
+    add_clean(b, s, len);
     for (size_t i = used; !right && i < columns; i++)
         strbuf_putc(b, ' ');
 }

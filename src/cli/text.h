@@ -56,7 +56,9 @@ void add_strings(struct strbuf *b, enum msg_id id, const char *const *args, size
 size_t text_width(const char *s);
 /* Bytes of the longest start of `s` that takes at most `columns`. */
 size_t text_cut(const char *s, size_t columns);
-/* Appends `s` cut and padded to `columns`; control characters become '?'. */
+/* Appends `s`; control characters, which could steer the terminal, become '?'. */
+void text_add(struct strbuf *b, const char *s);
+/* Appends `s` cut and padded to `columns`, control characters as in text_add(). */
 void text_pad(struct strbuf *b, const char *s, size_t columns, bool right);
 
 /* A table for people: cells row by row, columns as wide as their widest cell. */

@@ -113,6 +113,25 @@ const char *state_text(const char *state)
     return WORD_FOR(words, state);
 }
 
+void add_cards_line(struct strbuf *b, const json_t *status)
+{
+    char name[256];
+    (void)snprintf(name, sizeof name, "%s", get_str(status, "cards"));
+    char *from = name;
+    if (!get_bool(status, "simulated")) {
+        ADD(b, CARDS_LINE, from);
+        return;
+    }
+    if (strncmp(from, "simulated ", 10) == 0) /* "simulated (dgx-a100)": the line says that already */
+        from += 10;
+    size_t len = strlen(from);
+    if (len > 2 && from[0] == '(' && from[len - 1] == ')') {
+        from[len - 1] = '\0';
+        from++;
+    }
+    ADD(b, SIMULATED_LINE, from);
+}
+
 const char *state_word(const json_t *job)
 {
     return get_bool(job, "stopping") ? msg(MSG_STATE_STOPPING) : state_text(get_str(job, "state"));

@@ -30,6 +30,8 @@ const char *state_text(const char *state);
 const char *cause_text(const char *cause);
 const char *event_text(const char *event);
 const char *level_text(const char *level);
+/* One line, without its end: where the cards of a status come from, and that they are simulated if they are. */
+void add_cards_line(struct strbuf *b, const json_t *status);
 /* {"code", "args"} in words. */
 void add_reason(struct strbuf *b, const json_t *reason);
 /* An amount in the unit of a reason. */

@@ -12,7 +12,9 @@
 static void line(struct strbuf *out, enum msg_id title, const char *value)
 {
     text_pad(out, msg(title), 12, false);
-    strbuf_printf(out, " %s\n", value);
+    strbuf_putc(out, ' ');
+    text_add(out, value);
+    strbuf_putc(out, '\n');
 }
 
 #define LINE(out, title, id, ...)              \
@@ -82,7 +84,7 @@ static void write_times(struct strbuf *out, const json_t *job)
     static const struct {
         const char *key;
         enum msg_id title;
-    } rows[] = {{"submitted_at", MSG_COL_SUBMITTED}, {"started_at", MSG_COL_STARTED}, {"ended_at", MSG_COL_ENDED}};
+    } rows[] = {{"submitted_at", MSG_SHOW_SUBMITTED}, {"started_at", MSG_SHOW_STARTED}, {"ended_at", MSG_SHOW_ENDED}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char text[32];
         format_local(get_time(job, rows[i].key), text);

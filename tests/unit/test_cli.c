@@ -112,6 +112,9 @@ static void test_columns(void **state)
     text_pad(&b, "\xe8\xae\xad", 4, false);
     text_pad(&b, "a\nb", 4, true);
     assert_string_equal(strbuf_str(&b), "\xe8\xae\xad   a?b");
+    strbuf_clear(&b);
+    text_add(&b, "a\x1b[1m\x7f\xc2\x9b\xc2\xa0\xc3\xa9"); /* escape, delete, C1; a hard space and e' stay */
+    assert_string_equal(strbuf_str(&b), "a?[1m??\xc2\xa0\xc3\xa9");
     strbuf_done(&b);
 }
 
@@ -164,6 +167,26 @@ static void test_codes(void **state)
 #undef X
     }
     lang_set(LANG_EN);
+}
+
+static void test_cards_line(void **state)
+{
+    static const struct {
+        bool simulated;
+        const char *cards, *want;
+    } cases[] = {{true, "simulated (dgx-a100)", "SIMULATED: dgx-a100"},
+                 {true, "simulated cluster (lab)", "SIMULATED: cluster (lab)"},
+                 {true, "()", "SIMULATED: ()"},
+                 {false, "NVML", "cards: NVML"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct strbuf b = {0};
+        json_t *status = json_pack("{s:b,s:s}", "simulated", cases[i].simulated, "cards", cases[i].cards);
+        add_cards_line(&b, status);
+        assert_string_equal(strbuf_str(&b), cases[i].want);
+        json_decref(status);
+        strbuf_done(&b);
+    }
 }
 
 static void test_formats(void **state)
@@ -295,9 +318,9 @@ static void test_command_lines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_both_languages), cmocka_unit_test(test_language), cmocka_unit_test(test_columns),
-        cmocka_unit_test(test_table),          cmocka_unit_test(test_codes),    cmocka_unit_test(test_formats),
-        cmocka_unit_test(test_command_lines),
+        cmocka_unit_test(test_both_languages), cmocka_unit_test(test_language),      cmocka_unit_test(test_columns),
+        cmocka_unit_test(test_table),          cmocka_unit_test(test_codes),         cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_cards_line),     cmocka_unit_test(test_command_lines),
     };
     return test_run("cli", tests);
 }
