@@ -34,6 +34,9 @@ X(VERB_LOGS, "what a job has written", "显示作业的输出") \
 X(VERB_EVENTS, "what has happened, in order", "按顺序显示发生的事件") \
 X(VERB_UPDATE, "change a job", "修改作业") \
 X(VERB_CANCEL, "cancel jobs", "取消作业") \
+X(VERB_HOLD, "keep waiting jobs from starting", "暂不启动等待中的作业") \
+X(VERB_RELEASE, "let held jobs start", "允许被暂停的作业启动") \
+X(VERB_REQUEUE, "end running jobs and put them back into the queue", "终止运行中的作业并重新排队") \
 X(VERB_EXPLAIN, "why a job waits and what would let it start", "解释作业为何等待，以及怎样才能启动") \
 X(VERB_NODES, "the machines and what is free on them", "列出节点及其空闲资源") \
 X(VERB_DRAIN, "place nothing new on a node", "停止向节点分配新作业") \
@@ -68,6 +71,8 @@ X(OPT_REQUIRE, "cards must be this near: any, nvlink, machine, rack", "卡之间
 X(OPT_PREFER, "cards should be this near, if possible", "卡之间尽量达到的距离") \
 X(OPT_STRATEGY, "remuda, binpack or spread", "放置策略：remuda、binpack 或 spread") \
 X(OPT_CHDIR, "working directory (default: the current one)", "工作目录（默认当前目录）") \
+X(OPT_BEGIN, "not before this time (2026-12-01T20:00:00Z) or this much later (2h)", "不早于此时间（2026-12-01T20:00:00Z）或在此时长之后（2h）") \
+X(OPT_HOLD, "do not start it before it is released", "在被释放之前不启动") \
 X(OPT_SIM_DURATION, "how long the simulated engine lets it run", "模拟引擎中作业的运行时长") \
 X(OPT_FILE, "job file in YAML or JSON", "YAML 或 JSON 作业文件") \
 X(OPT_PARSABLE, "print the id alone", "只输出作业编号") \
@@ -236,6 +241,9 @@ X(SUBMITTED, "job %1$lld is %2$s", "作业 %1$lld：%2$s") \
 X(CANCEL_ASKED, "job %1$lld is being cancelled", "正在取消作业 %1$lld") \
 X(CANCEL_DONE, "job %1$lld is cancelled", "作业 %1$lld 已取消") \
 X(CANCELLED_COUNT, "%1$zu jobs are being cancelled", "正在取消 %1$zu 个作业") \
+X(HELD, "job %1$lld is held", "作业 %1$lld 已暂停") \
+X(RELEASED, "job %1$lld is released", "作业 %1$lld 已释放") \
+X(REQUEUED, "job %1$lld goes back into the queue", "作业 %1$lld 将重新排队") \
 X(UPDATED, "job %1$lld has been changed", "作业 %1$lld 已修改") \
 X(DRAINED, "node %1$s gets nothing new", "节点 %1$s 不再接收新作业") \
 X(UNDRAINED, "node %1$s is used again", "节点 %1$s 恢复使用") \
@@ -296,6 +304,8 @@ X(REASON_QUEUE_GPUS, "queue %4$s: needs %1$s GPUs, %2$s left of its cap of %3$s"
 X(REASON_QUEUE_JOBS, "queue %4$s: its cap of %3$s running jobs is reached", "队列 %4$s：已达到 %3$s 个运行作业的上限") \
 X(REASON_RESERVED, "reserved for job %5$s, which is to start at %6$s", "已为作业 %5$s 保留，该作业预计于 %6$s 开始") \
 X(REASON_BACKOFF, "tried again at %6$s after a failed start", "启动失败，将在 %6$s 重试") \
+X(REASON_HELD, "held; `remuda release` lets it start", "已暂停；用 remuda release 允许启动") \
+X(REASON_BEGIN, "asked to begin at %6$s", "要求于 %6$s 开始") \
 X(REASON_BEHIND, "behind job %5$s in the queue", "排在作业 %5$s 之后") \
 X(REASON_NODES, "no node is open for new work", "没有可接收新作业的节点") \
 X(REASON_RECOVERING, "the daemon is still asking what runs", "守护进程正在核对运行中的作业") \
@@ -306,6 +316,7 @@ X(CAUSE_WORKER_FAILED, "another worker failed", "另一个工作进程失败") \
 X(CAUSE_LAUNCH_FAILED, "it could not be started", "无法启动") \
 X(CAUSE_LOST, "its runner vanished", "运行器丢失") \
 X(CAUSE_OOM, "out of host memory", "主机内存不足") \
+X(CAUSE_REQUEUE, "put back into the queue", "重新排队") \
 X(CAUSE_NODE_GONE, "its node is gone", "节点已移除") \
 X(EVENT_CONFIG, "configuration", "配置") \
 X(EVENT_NODE, "node", "节点") \
@@ -319,6 +330,7 @@ X(EVENT_WORKER_EXITED, "worker exited", "工作进程退出") \
 X(EVENT_STOPPING, "stopping", "停止") \
 X(EVENT_REQUEUED, "requeued", "重新排队") \
 X(EVENT_ENDED, "ended", "结束") \
+X(EVENT_REQUEUE_REQUESTED, "requeue requested", "请求重新排队") \
 X(EVENT_RESTORED, "restored", "恢复") \
 X(LEVEL_ANY, "any", "任意") \
 X(LEVEL_NVLINK, "nvlink", "NVLink") \

@@ -344,6 +344,57 @@ int cli_wait(struct cli *c, uint64_t id, int64_t timeout_ms, json_t **ret)
     }
 }
 
+/* `method` of /v1/jobs/ID + `rest` with `body` for each word; prints `done` (with the id) for each that worked. */
+static int each_job(struct cli *c, const struct args *a, const char *method, const char *rest, const json_t *body,
+                    enum msg_id done)
+{
+    int rc = CLI_OK;
+    for (int i = 0; i < a->argc; i++) {
+        char path[96];
+        struct api_reply r = {.exit = CLI_USAGE};
+        uint64_t id = parse_job_id(c, a->argv[i]);
+        int one = CLI_USAGE;
+        if (id != 0) {
+            (void)snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "%s", id, rest);
+            one = api_call(c->api, method, path, body, &r);
+            if (one != CLI_OK)
+                (void)cli_fail_reply(c, &r);
+        }
+        if (one == CLI_OK && c->json) {
+            print_json(r.body);
+        } else if (one == CLI_OK) {
+            say_(stdout, done, (long long)id);
+            (void)putchar('\n');
+        }
+        api_reply_done(&r);
+        rc = rc == CLI_OK ? one : rc;
+    }
+    return rc;
+}
+
+static int set_held(struct cli *c, const struct args *a, bool held)
+{
+    json_t *body = json_pack("{s:b}", "hold", held);
+    int rc = each_job(c, a, "PATCH", "", body, held ? MSG_HELD : MSG_RELEASED);
+    json_decref(body);
+    return rc;
+}
+
+int run_hold(struct cli *c, struct args *a)
+{
+    return set_held(c, a, true);
+}
+
+int run_release(struct cli *c, struct args *a)
+{
+    return set_held(c, a, false);
+}
+
+int run_requeue(struct cli *c, struct args *a)
+{
+    return each_job(c, a, "POST", "/requeue", NULL, MSG_REQUEUED);
+}
+
 int run_wait(struct cli *c, struct args *a)
 {
     int64_t timeout_ms = -1;

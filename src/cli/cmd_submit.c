@@ -212,6 +212,8 @@ static int make_job(const struct cli *c, const struct args *a, json_t **ret)
     int rc = add_options(c, a, body);
     if (rc == CLI_OK && file == NULL)
         rc = add_command(c, a, body);
+    if (arg_has(a, "hold"))
+        (void)json_object_set_new(body, "hold", json_true());
     if (rc == CLI_OK)
         rc = add_env(c, a, body);
     if (rc == CLI_OK)

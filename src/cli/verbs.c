@@ -31,11 +31,10 @@ static const struct opt up_opts[] = {DAEMON_OPTS, {"timeout", 0, "DURATION", MSG
 static const struct opt daemon_opts[] = {DAEMON_OPTS, {.name = NULL}};
 static const struct opt down_opts[] = {
     {"cancel-jobs", 0, NULL, MSG_OPT_CANCEL_JOBS, 0}, {"timeout", 0, "DURATION", MSG_OPT_TIMEOUT, 0}, {.name = NULL}};
-static const struct opt submit_opts[] = {{"file", 'f', "FILE", MSG_OPT_FILE, 0},
-                                         {"parsable", 0, NULL, MSG_OPT_PARSABLE, 0},
-                                         {"export", 0, "LIST", MSG_OPT_EXPORT, 0},
-                                         {"env", 'e', "NAME=VALUE", MSG_OPT_ENV, 0},
-                                         {.name = NULL}};
+static const struct opt submit_opts[] = {
+    {"file", 'f', "FILE", MSG_OPT_FILE, 0},     {"hold", 'H', NULL, MSG_OPT_HOLD, 0},
+    {"parsable", 0, NULL, MSG_OPT_PARSABLE, 0}, {"export", 0, "LIST", MSG_OPT_EXPORT, 0},
+    {"env", 'e', "NAME=VALUE", MSG_OPT_ENV, 0}, {.name = NULL}};
 static const struct opt run_opts[] = {{"file", 'f', "FILE", MSG_OPT_FILE, 0},
                                       {"export", 0, "LIST", MSG_OPT_EXPORT, 0},
                                       {"env", 'e', "NAME=VALUE", MSG_OPT_ENV, 0},
@@ -84,6 +83,9 @@ const struct verb verbs[] = {
     {"events", "events [OPTIONS]", MSG_VERB_EVENTS, events_opts, 0, 0, 0, run_events},
     {"update", "update ID OPTIONS", MSG_VERB_UPDATE, update_opts, 1, 1, 0, run_update},
     {"cancel", "cancel ID... | OPTIONS", MSG_VERB_CANCEL, cancel_opts, 0, -1, 0, run_cancel},
+    {"hold", "hold ID...", MSG_VERB_HOLD, NULL, 1, -1, 0, run_hold},
+    {"release", "release ID...", MSG_VERB_RELEASE, NULL, 1, -1, 0, run_release},
+    {"requeue", "requeue ID...", MSG_VERB_REQUEUE, NULL, 1, -1, 0, run_requeue},
     {"explain", "explain ID", MSG_VERB_EXPLAIN, NULL, 1, 1, 0, run_explain},
     {"nodes", "nodes", MSG_VERB_NODES, NULL, 0, 0, 0, run_nodes},
     {"drain", "drain NODE [--reason TEXT]", MSG_VERB_DRAIN, drain_opts, 1, 1, 0, run_drain},
@@ -101,25 +103,16 @@ const size_t verbs_len = sizeof verbs / sizeof verbs[0];
 enum msg_id job_option_help(enum job_option_id id)
 {
     static const enum msg_id ids[JOB_OPT_COUNT] = {
-        [JOB_OPT_NAME] = MSG_OPT_NAME,
-        [JOB_OPT_GPUS] = MSG_OPT_GPUS,
-        [JOB_OPT_GPU_MEM] = MSG_OPT_GPU_MEM,
-        [JOB_OPT_GPU_PERCENT] = MSG_OPT_GPU_PERCENT,
-        [JOB_OPT_MIG] = MSG_OPT_MIG,
-        [JOB_OPT_GPU_MODEL] = MSG_OPT_GPU_MODEL,
-        [JOB_OPT_WORKERS] = MSG_OPT_WORKERS,
-        [JOB_OPT_CPUS] = MSG_OPT_CPUS,
-        [JOB_OPT_MEM] = MSG_OPT_MEM,
-        [JOB_OPT_TIME] = MSG_OPT_TIME,
-        [JOB_OPT_GRACE] = MSG_OPT_GRACE,
-        [JOB_OPT_QUEUE] = MSG_OPT_QUEUE,
-        [JOB_OPT_PRIORITY] = MSG_OPT_PRIORITY,
-        [JOB_OPT_TENANT] = MSG_OPT_TENANT,
-        [JOB_OPT_REQUIRE] = MSG_OPT_REQUIRE,
-        [JOB_OPT_PREFER] = MSG_OPT_PREFER,
-        [JOB_OPT_STRATEGY] = MSG_OPT_STRATEGY,
-        [JOB_OPT_CHDIR] = MSG_OPT_CHDIR,
-        [JOB_OPT_SIM_DURATION] = MSG_OPT_SIM_DURATION,
+        [JOB_OPT_NAME] = MSG_OPT_NAME,         [JOB_OPT_GPUS] = MSG_OPT_GPUS,
+        [JOB_OPT_GPU_MEM] = MSG_OPT_GPU_MEM,   [JOB_OPT_GPU_PERCENT] = MSG_OPT_GPU_PERCENT,
+        [JOB_OPT_MIG] = MSG_OPT_MIG,           [JOB_OPT_GPU_MODEL] = MSG_OPT_GPU_MODEL,
+        [JOB_OPT_WORKERS] = MSG_OPT_WORKERS,   [JOB_OPT_CPUS] = MSG_OPT_CPUS,
+        [JOB_OPT_MEM] = MSG_OPT_MEM,           [JOB_OPT_TIME] = MSG_OPT_TIME,
+        [JOB_OPT_GRACE] = MSG_OPT_GRACE,       [JOB_OPT_QUEUE] = MSG_OPT_QUEUE,
+        [JOB_OPT_PRIORITY] = MSG_OPT_PRIORITY, [JOB_OPT_TENANT] = MSG_OPT_TENANT,
+        [JOB_OPT_REQUIRE] = MSG_OPT_REQUIRE,   [JOB_OPT_PREFER] = MSG_OPT_PREFER,
+        [JOB_OPT_STRATEGY] = MSG_OPT_STRATEGY, [JOB_OPT_CHDIR] = MSG_OPT_CHDIR,
+        [JOB_OPT_BEGIN] = MSG_OPT_BEGIN,       [JOB_OPT_SIM_DURATION] = MSG_OPT_SIM_DURATION,
     };
     return ids[id];
 }

@@ -148,6 +148,7 @@ const char *cause_text(const char *cause)
         {"lost", MSG_CAUSE_LOST},
         {"out-of-memory", MSG_CAUSE_OOM},
         {"node-gone", MSG_CAUSE_NODE_GONE},
+        {"requeued", MSG_CAUSE_REQUEUE},
     };
     return WORD_FOR(words, cause);
 }
@@ -166,6 +167,7 @@ const char *event_text(const char *event)
         {"worker-exited", MSG_EVENT_WORKER_EXITED},
         {"stopping", MSG_EVENT_STOPPING},
         {"requeued", MSG_EVENT_REQUEUED},
+        {"requeue-requested", MSG_EVENT_REQUEUE_REQUESTED},
         {"ended", MSG_EVENT_ENDED},
         {"restored", MSG_EVENT_RESTORED},
     };
@@ -207,6 +209,8 @@ static const struct reason_word {
     {"queue-jobs", MSG_REASON_QUEUE_JOBS, UNIT_COUNT},
     {"reserved", MSG_REASON_RESERVED, UNIT_COUNT},
     {"backoff", MSG_REASON_BACKOFF, UNIT_COUNT},
+    {"held", MSG_REASON_HELD, UNIT_COUNT},
+    {"begin", MSG_REASON_BEGIN, UNIT_COUNT},
     {"behind", MSG_REASON_BEHIND, UNIT_COUNT},
     {"nodes", MSG_REASON_NODES, UNIT_COUNT},
     {"recovering", MSG_REASON_RECOVERING, UNIT_COUNT},

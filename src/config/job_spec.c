@@ -239,7 +239,9 @@ static int check_ranges(const struct job_spec *s, struct err *e)
         const char *allowed;
     } times[] = {{"time", s->time_limit_ms, TIME_MAX_MS, "100 years"},
                  {"grace", s->grace_ms, GRACE_MAX_MS, "1 day"},
-                 {"sim_duration", s->sim_duration_ms, TIME_MAX_MS, "100 years"}};
+                 {"sim_duration", s->sim_duration_ms, TIME_MAX_MS, "100 years"},
+                 {"begin", s->begin_after_ms, TIME_MAX_MS, "100 years"},
+                 {"begin", s->begin_ms, INT64_MAX, "any time"}};
     for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
         if (times[i].value < 0 || times[i].value > times[i].max)
             return err_set(e, -EINVAL, "%s: %" PRId64 " ms is not allowed; 0 to %s is", times[i].field, times[i].value,

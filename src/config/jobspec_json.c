@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-static const char *const other_keys[] = {"command", "script", "args", "env", "uid", "gid"};
+static const char *const other_keys[] = {"command", "script", "args", "env", "uid", "gid", "hold"};
 
 static int on_script_option(void *arg, const struct job_option *o, const char *value, struct err *e)
 {
@@ -173,6 +173,14 @@ static int set_script(const json_t *v, struct job_spec *s, struct err *e)
     return s->script == NULL ? err_set(e, -ENOMEM, "out of memory") : 0;
 }
 
+static int set_hold(const json_t *v, struct job_spec *s, struct err *e)
+{
+    if (!json_is_boolean(v))
+        return err_set(e, -EINVAL, "hold: true or false is allowed, not %s", value_kind(v));
+    s->hold = json_is_true(v);
+    return 0;
+}
+
 static int set_all(const json_t *v, struct job_spec *s, struct err *e)
 {
     const json_t *script = json_object_get(v, "script");
@@ -187,6 +195,8 @@ static int set_all(const json_t *v, struct job_spec *s, struct err *e)
             return rc;
         if (strcmp(key, "env") == 0)
             rc = set_env(value, s, e);
+        else if (strcmp(key, "hold") == 0)
+            rc = set_hold(value, s, e);
         else if (strcmp(key, "uid") == 0)
             rc = set_id(value, key, &s->uid, e);
         else if (strcmp(key, "gid") == 0)

@@ -8,6 +8,7 @@
  *     args      list of words behind the command or for the script
  *     env       mapping of names to values
  *     uid, gid  numbers; the server decides who may give them
+ *     hold      true: waits until somebody releases it
  *
  * Numbers may be given as numbers or as text. Unknown keys are refused.
  */

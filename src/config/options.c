@@ -29,6 +29,7 @@ static const struct job_option table[JOB_OPT_COUNT] = {
     {JOB_OPT_PREFER, "prefer", "prefer", "LEVEL"},
     {JOB_OPT_STRATEGY, "strategy", "strategy", "STRATEGY"},
     {JOB_OPT_CHDIR, "chdir", "cwd", "DIR"},
+    {JOB_OPT_BEGIN, "begin", "begin", "TIME"},
     {JOB_OPT_SIM_DURATION, "sim-duration", "sim_duration", "DURATION"},
 };
 
@@ -207,6 +208,20 @@ static int set_strategy(struct job_spec *s, const char *value, struct err *e)
     return 0;
 }
 
+/* A time, or a duration from the submission on: core, which knows when that is, adds them up. */
+static int set_begin(struct job_spec *s, const char *value, struct err *e)
+{
+    int64_t after = 0;
+    int64_t at = 0;
+    bool is_time = strchr(value, 'T') != NULL;
+    int rc = is_time ? units_parse_time(value, &at, e) : set_duration(&after, value, TIME_MAX_MS, "100 years", e);
+    if (rc == 0) {
+        s->begin_ms = at;
+        s->begin_after_ms = after;
+    }
+    return rc;
+}
+
 static int set_cwd(struct job_spec *s, const char *value, struct err *e)
 {
     if (value[0] != '/' || strlen(value) >= 4096)
@@ -265,6 +280,8 @@ int job_option_set(struct job_spec *s, enum job_option_id id, const char *value,
         return set_strategy(s, value, e);
     case JOB_OPT_CHDIR:
         return set_cwd(s, value, e);
+    case JOB_OPT_BEGIN:
+        return set_begin(s, value, e);
     case JOB_OPT_SIM_DURATION:
         return set_duration(&s->sim_duration_ms, value, TIME_MAX_MS, "100 years", e);
     case JOB_OPT_COUNT:

@@ -29,6 +29,7 @@ enum job_option_id {
     JOB_OPT_PREFER,
     JOB_OPT_STRATEGY,
     JOB_OPT_CHDIR,
+    JOB_OPT_BEGIN,
     JOB_OPT_SIM_DURATION,
     JOB_OPT_COUNT,
 };

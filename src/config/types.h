@@ -56,6 +56,9 @@ struct job_spec {
     int64_t time_limit_ms;   /* 0: the queue's default, which may be none */
     int64_t grace_ms;        /* between SIGTERM and SIGKILL; 0: the configuration's default */
     int64_t sim_duration_ms; /* how long the simulated engine lets it run; 0: its default */
+    int64_t begin_ms;        /* does not start before this wall-clock time; 0: no such wish */
+    int64_t begin_after_ms;  /* or before this much after its submission; 0: no such wish */
+    bool hold;               /* waits until somebody releases it */
     /*
      * NULL-terminated. Without a script: the command. With one: argv[0] is the name the script is shown by and the
      * rest are its arguments; the engine puts the text into a file and runs that file with them, through /bin/sh

@@ -118,6 +118,9 @@ static const struct field fields_spec[] = {
     STR_(18, struct job_spec, cwd),
     STR_(19, struct job_spec, script),
     STR_(20, struct job_spec, key),
+    INT_(21, struct job_spec, begin_ms),
+    INT_(22, struct job_spec, begin_after_ms),
+    INT_MAX_(23, struct job_spec, hold, 1),
 };
 SCHEMA(spec, struct job_spec);
 
@@ -222,6 +225,8 @@ static const struct field fields_change[] = {
     INT_(6, struct job_change, time_limit_ms),
     CHARS_(7, struct job_change, name),
     CHARS_(8, struct job_change, queue),
+    INT_MAX_(9, struct job_change, set_hold, 1),
+    INT_MAX_(10, struct job_change, hold, 1),
 };
 SCHEMA(change, struct job_change);
 

@@ -77,6 +77,8 @@ bool control_is_reconciled(const struct control *c);
 int control_submit(struct control *c, const struct caller *who, int64_t now_ms, struct job_spec *spec, uint64_t *ret_id,
                    struct err *e);
 int control_cancel(struct control *c, const struct caller *who, int64_t now_ms, uint64_t id, struct err *e);
+/* Ends a running job and puts it back into the queue, to be run again. -EALREADY when it does not run. */
+int control_requeue(struct control *c, const struct caller *who, int64_t now_ms, uint64_t id, struct err *e);
 int control_update(struct control *c, const struct caller *who, int64_t now_ms, uint64_t id,
                    const struct job_change *change, struct err *e);
 int control_drain(struct control *c, const struct caller *who, int64_t now_ms, const char *node, bool drain,

@@ -164,6 +164,20 @@ int control_cancel(struct control *c, const struct caller *who, int64_t now_ms, 
     return control_record(c, &rec, e);
 }
 
+int control_requeue(struct control *c, const struct caller *who, int64_t now_ms, uint64_t id, struct err *e)
+{
+    const struct job *j;
+    int r = need_own(c, who, id, &j, e);
+    if (r < 0 || j->requeue_asked)
+        return r;
+    if (!job_holds(j))
+        return err_set(e, -EALREADY, "job %llu is %s; only one that runs can be put back into the queue",
+                       (unsigned long long)id, job_state_name(j->state));
+    struct record rec = {.kind = REC_JOB_REQUEUE, .time_ms = now_ms, .job = id, .attempt = j->attempt};
+    (void)snprintf(rec.by, sizeof rec.by, "%s", who->user);
+    return control_record(c, &rec, e);
+}
+
 int control_update(struct control *c, const struct caller *who, int64_t now_ms, uint64_t id,
                    const struct job_change *change, struct err *e)
 {
@@ -186,6 +200,9 @@ int control_update(struct control *c, const struct caller *who, int64_t now_ms, 
                        ch->name, NAME_SIZE - 1);
     if (ch->set_queue && j->state != JOB_QUEUED)
         return err_set(e, -EALREADY, "queue: job %llu is %s; only a waiting job can change its queue",
+                       (unsigned long long)id, job_state_name(j->state));
+    if (ch->set_hold && j->state != JOB_QUEUED)
+        return err_set(e, -EALREADY, "hold: job %llu is %s; only a waiting job can be held or released",
                        (unsigned long long)id, job_state_name(j->state));
     const struct config_queue *q;
     r = check_queue(cfg, ch->set_queue ? ch->queue : core_queue_name(c->core, j->payer.queue), &q, e);

@@ -53,6 +53,11 @@ uint64_t job_gpus_milli(const struct job *j)
     return one * j->workers;
 }
 
+int64_t job_wake_ms(const struct job *j)
+{
+    return j->held ? INT64_MAX : j->not_before_ms;
+}
+
 int64_t job_deadline_ms(const struct job *j)
 {
     if (j->time_limit_ms <= 0)
@@ -457,6 +462,10 @@ static int fill_job(struct core *c, struct job *j, const struct record *r, struc
     j->prefer = s->prefer;
     j->submitted_ms = r->time_ms;
     j->time_limit_ms = s->time_limit_ms;
+    j->held = s->hold;
+    j->not_before_ms = s->begin_ms;
+    if (s->begin_after_ms > 0 && __builtin_add_overflow(r->time_ms, s->begin_after_ms, &j->not_before_ms))
+        j->not_before_ms = INT64_MAX;
     j->grace_ms = s->grace_ms;
     return 0;
 }
@@ -506,6 +515,8 @@ static int apply_update(struct core *c, struct job *j, const struct record *r)
         queue_remove(c, j);
     else
         queue_limit_remove(c, j);
+    if (ch->set_hold)
+        j->held = ch->hold;
     if (ch->set_priority)
         j->priority = ch->priority;
     if (ch->set_time_limit)
@@ -618,7 +629,8 @@ static int apply_retry(struct core *c, struct job *j, const struct record *r, st
                        (unsigned long long)j->id, job_state_name(j->state));
     give_back(c, j);
     set_state(c, j, JOB_QUEUED);
-    j->launch_failures++;
+    j->launch_failures += r->cause == CAUSE_LAUNCH_FAILED;
+    j->requeue_asked = false;
     j->not_before_ms = r->not_before_ms;
     j->started_ms = 0;
     return queue_add(c, j, r->time_ms);
@@ -663,6 +675,12 @@ static int apply_job(struct core *c, const struct record *r, struct err *e)
     case REC_JOB_CANCEL:
         if (!job_ended(j)) {
             j->cancel_asked = true;
+            queue_todo(c, j);
+        }
+        return 0;
+    case REC_JOB_REQUEUE:
+        if (job_holds(j)) {
+            j->requeue_asked = true;
             queue_todo(c, j);
         }
         return 0;

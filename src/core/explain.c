@@ -247,6 +247,10 @@ static void capacity_reasons(struct core *c, const struct job *j, int64_t now_ms
         (void)add(l, REASON_NODES, 1, 0, c->cluster.nodes_len);
         return;
     }
+    if (cards && s.cards == 0 && j->req.gpu_model[0] == '\0') {
+        (void)add(l, REASON_GPUS, (uint64_t)(j->req.gpus > 0 ? j->req.gpus : 1) * j->workers, 0, 0);
+        return;
+    }
     if (cards && s.cards == 0) {
         struct reason *r = add(l, REASON_GPU_MODEL, (uint64_t)j->req.gpus * j->workers, 0, 0);
         (void)snprintf(r->name, sizeof r->name, "%s", j->req.gpu_model);
@@ -362,13 +366,24 @@ bool explain_capacity(struct core *c, const struct job *j, int64_t now_ms, struc
     return l.len > 0;
 }
 
+/* Why a job that is in no class is not tried yet. */
+static struct reason put_off_reason(const struct job *j)
+{
+    if (j->held)
+        return (struct reason){.code = REASON_HELD, .asked = 1, .total = 1};
+    if (j->launch_failures == 0)
+        return (struct reason){.code = REASON_BEGIN, .asked = 1, .total = 1, .until_ms = j->not_before_ms};
+    return (struct reason){
+        .code = REASON_BACKOFF, .asked = j->launch_failures, .total = LAUNCH_TRIES_MAX, .until_ms = j->not_before_ms};
+}
+
 struct reason core_reason(struct core *c, const struct job *j, int64_t now_ms)
 {
     struct reason none = {.code = REASON_NONE};
     if (j->state != JOB_QUEUED)
         return none;
     if (j->class == NULL)
-        return (struct reason){.code = REASON_BACKOFF, .asked = j->launch_failures, .until_ms = j->not_before_ms};
+        return put_off_reason(j);
     struct job_class *k = j->class;
     if (otree_linked(&k->in_ready))
         return none;
@@ -475,7 +490,7 @@ static void explain_waiting(struct core *c, const struct job *j, int64_t now_ms,
     struct list l = {.rows = x->reasons, .cap = EXPLAIN_REASONS_MAX};
     struct reason caps[CAP_REASONS_MAX];
     if (j->class == NULL)
-        add(&l, REASON_BACKOFF, j->launch_failures, 0, LAUNCH_TRIES_MAX)->until_ms = j->not_before_ms;
+        *add(&l, REASON_BACKOFF, 0, 0, 0) = put_off_reason(j);
     uint32_t caps_len = schedule_cap_reasons(c, j, caps, CAP_REASONS_MAX);
     for (uint32_t i = 0; i < caps_len; i++)
         *add(&l, caps[i].code, 0, 0, 0) = caps[i];
@@ -570,6 +585,8 @@ int explain_never(const struct core *c, const struct job *probe, struct err *e)
     struct extent x = extent_of(c, &req);
     bool cards = r->gpus > 0 || r->share_milli > 0;
     if (cards && x.cards == 0) {
+        if (r->gpu_model[0] == '\0')
+            return err_set(e, -ERANGE, "gpus: cards can never be given: the pool has none");
         char models[160];
         list_models(c, models, sizeof models);
         return err_set(e, -ERANGE, "gpu_model: \"%s\" can never be given: the pool has %s", r->gpu_model,

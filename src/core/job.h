@@ -7,7 +7,7 @@
  *        +---------+-----------+   requeued, with the next attempt
  *
  * Invariants (held by the audit):
- *   queued               holds nothing and is in the queue or in the delayed tree
+ *   queued               holds nothing and is in the queue or (back-off, begin time, held) in the delayed tree
  *   starting, running    holds one grant for each worker; attempt >= 1
  *   ended                holds nothing; ended_ms and cause are set
  */
@@ -61,7 +61,9 @@ struct job {
     int64_t ended_ms;
     int64_t time_limit_ms; /* 0: none */
     int64_t grace_ms;      /* 0: the configuration's */
-    int64_t not_before_ms; /* back-off; 0: none */
+    int64_t not_before_ms; /* back-off, or the time it was asked to begin at; 0: none */
+    bool held;             /* until somebody releases it */
+    bool requeue_asked;    /* to be stopped and run again */
     uint32_t attempt;
     uint32_t launch_failures;
     struct grant *grants; /* one for each worker while starting or running */
@@ -86,6 +88,8 @@ bool job_ended(const struct job *j);
 bool job_holds(const struct job *j);
 /* Cards in thousandths over all workers. */
 uint64_t job_gpus_milli(const struct job *j);
+/* When a queued job may be tried: INT64_MAX while it is held. */
+int64_t job_wake_ms(const struct job *j);
 /* started + limit, or INT64_MAX without a limit. */
 int64_t job_deadline_ms(const struct job *j);
 

@@ -76,8 +76,10 @@ static int compare_delayed(const struct otree_node *a, const struct otree_node *
     (void)ctx;
     const struct job *x = OTREE_ENTRY(a, struct job, by_time);
     const struct job *y = OTREE_ENTRY(b, struct job, by_time);
-    if (x->not_before_ms != y->not_before_ms)
-        return x->not_before_ms < y->not_before_ms ? -1 : 1;
+    int64_t s = job_wake_ms(x);
+    int64_t t = job_wake_ms(y);
+    if (s != t)
+        return s < t ? -1 : 1;
     return compare_u64(x->id, y->id);
 }
 
@@ -168,7 +170,7 @@ static void enter_class(struct core *c, struct job_class *k, struct job *j)
 int queue_add(struct core *c, struct job *j, int64_t now_ms)
 {
     assert(j->state == JOB_QUEUED && j->class == NULL && !otree_linked(&j->by_time));
-    if (j->not_before_ms > now_ms) {
+    if (job_wake_ms(j) > now_ms) {
         otree_insert(&c->delayed, &j->by_time);
         return 0;
     }
@@ -232,7 +234,7 @@ int queue_wake(struct core *c, int64_t now_ms)
         if (first == NULL)
             return 0;
         struct job *j = OTREE_ENTRY(first, struct job, by_time);
-        if (j->not_before_ms > now_ms)
+        if (job_wake_ms(j) > now_ms)
             return 0;
         otree_remove(&c->delayed, first);
         int r = queue_add(c, j, now_ms);

@@ -30,6 +30,8 @@
     X(REASON_QUEUE_JOBS, "queue-jobs")   \
     X(REASON_RESERVED, "reserved")       \
     X(REASON_BACKOFF, "backoff")         \
+    X(REASON_HELD, "held")               \
+    X(REASON_BEGIN, "begin")             \
     X(REASON_BEHIND, "behind")           \
     X(REASON_NODES, "nodes")             \
     X(REASON_RECOVERING, "recovering")
@@ -66,7 +68,7 @@ struct reason {
     enum level level;     /* REASON_LEVEL */
     char name[NAME_SIZE]; /* the tenant, user, queue or model that is meant */
     bool member;          /* REASON_USER_*: of the user's jobs in this tenant, not of all */
-    int64_t until_ms;     /* REASON_BACKOFF, REASON_RESERVED */
+    int64_t until_ms;     /* REASON_BACKOFF, REASON_BEGIN, REASON_RESERVED */
     uint64_t job;         /* REASON_RESERVED, REASON_BEHIND: for whom */
     uint32_t holders_len;
     struct reason_holder holders[REASON_HOLDERS_MAX];

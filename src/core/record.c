@@ -39,6 +39,8 @@ const char *cause_name(enum cause cause)
         return "out-of-memory";
     case CAUSE_NODE_GONE:
         return "node-gone";
+    case CAUSE_REQUEUE:
+        return "requeued";
     }
     return "unknown";
 }

@@ -28,7 +28,8 @@
     X(REC_JOB_STOP, 10, "stopping")          \
     X(REC_JOB_RETRY, 11, "requeued")         \
     X(REC_JOB_END, 12, "ended")              \
-    X(REC_JOB_RESTORE, 13, "restored")
+    X(REC_JOB_RESTORE, 13, "restored")       \
+    X(REC_JOB_REQUEUE, 14, "requeue-requested")
 
 enum record_kind {
 #define X(symbol, number, name) symbol = number,
@@ -50,8 +51,9 @@ enum cause {
     CAUSE_LOST = 6,          /* the runner or the node vanished */
     CAUSE_OOM = 7,           /* out of host memory: a process was killed by the kernel */
     CAUSE_NODE_GONE = 8,
+    CAUSE_REQUEUE = 9, /* somebody asked for it to be run again from the start */
 };
-#define CAUSE_LAST CAUSE_NODE_GONE
+#define CAUSE_LAST CAUSE_REQUEUE
 /* "time-limit" and so on, as in JSON. */
 const char *cause_name(enum cause cause);
 
@@ -73,6 +75,8 @@ struct job_change {
     bool set_time_limit;
     bool set_name;
     bool set_queue;
+    bool set_hold;
+    bool hold;
     int32_t priority;
     int64_t time_limit_ms;
     char name[NAME_SIZE];

@@ -74,6 +74,10 @@ static int decide_attempt_over(struct pass *p, struct job *j)
         return decide_cause(p, REC_JOB_END, j, CAUSE_CANCEL);
     if (j->stop_cause == CAUSE_TIME_LIMIT)
         return decide_cause(p, REC_JOB_END, j, CAUSE_TIME_LIMIT);
+    if (j->stop_cause == CAUSE_REQUEUE) {
+        struct record r = {.kind = REC_JOB_RETRY, .job = j->id, .attempt = j->attempt, .cause = CAUSE_REQUEUE};
+        return decide(p, &r);
+    }
     if (j->failed && j->fail_cause == CAUSE_LAUNCH_FAILED && !launch_is_hopeless(j) &&
         j->launch_failures + 1 < LAUNCH_TRIES_MAX) {
         p->c->counters.retries++;
@@ -101,6 +105,8 @@ static int decide_todo(struct pass *p, struct job *j)
         return decide_cause(p, REC_JOB_STOP, j, CAUSE_CANCEL);
     if (j->failed)
         return decide_cause(p, REC_JOB_STOP, j, CAUSE_WORKER_FAILED);
+    if (j->requeue_asked)
+        return decide_cause(p, REC_JOB_STOP, j, CAUSE_REQUEUE);
     return 0;
 }
 
@@ -258,7 +264,7 @@ int64_t core_next_wake_ms(const struct core *c)
         next = job_deadline_ms(OTREE_ENTRY(n, struct job, by_time));
     n = otree_first(&c->delayed);
     if (n != NULL) {
-        int64_t at = OTREE_ENTRY(n, struct job, by_time)->not_before_ms;
+        int64_t at = job_wake_ms(OTREE_ENTRY(n, struct job, by_time));
         next = at < next ? at : next;
     }
     return next;

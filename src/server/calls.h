@@ -11,6 +11,7 @@ call_fn call_jobs;
 call_fn call_job;
 call_fn call_update;
 call_fn call_cancel;
+call_fn call_requeue;
 call_fn call_cancel_many;
 call_fn call_explain;
 call_fn call_nodes;

@@ -174,6 +174,19 @@ void call_cancel(struct server *s, struct http_request *r)
         request_hold(s, r, finish_cancel);
 }
 
+void call_requeue(struct server *s, struct http_request *r)
+{
+    static const char *const none[] = {NULL};
+    struct err e = {0};
+    if (!call_check_keys(r, none))
+        return;
+    int rc = control_requeue(s->control, &r->who, clock_wall_ms(), r->id, &e);
+    if (rc != 0)
+        request_error(r, &e, rc);
+    else
+        request_hold(s, r, finish_cancel);
+}
+
 static void finish_cancel_many(struct server *s, struct http_request *r)
 {
     struct jsonw w;
@@ -287,8 +300,9 @@ static bool change_time(struct http_request *r, struct job_change *c)
 
 static bool read_change(struct http_request *r, struct job_change *c)
 {
-    static const char *const known[] = {"priority", "time_limit", "name", "queue", NULL};
+    static const char *const known[] = {"priority", "time_limit", "name", "queue", "hold", NULL};
     const json_t *priority = json_object_get(r->json, "priority");
+    const json_t *hold = json_object_get(r->json, "hold");
     if (!call_check_keys(r, known) || !change_name(r, "name", &c->set_name, c->name) ||
         !change_name(r, "queue", &c->set_queue, c->queue) || !change_time(r, c))
         return false;
@@ -298,10 +312,16 @@ static bool read_change(struct http_request *r, struct job_change *c)
                         PRIORITY_MIN, PRIORITY_MAX);
         return false;
     }
+    if (hold != NULL && !json_is_boolean(hold)) {
+        request_problem(r, 400, "invalid-field", "hold", "hold: true or false is wanted");
+        return false;
+    }
+    c->set_hold = hold != NULL;
+    c->hold = json_is_true(hold);
     c->set_priority = priority != NULL;
     c->priority = (int32_t)json_integer_value(priority);
     if (json_object_size(r->json) == 0) {
-        request_problem(r, 400, "invalid", NULL, "say what to change: priority, time_limit, name or queue");
+        request_problem(r, 400, "invalid", NULL, "say what to change: priority, time_limit, name, queue or hold");
         return false;
     }
     return true;

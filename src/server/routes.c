@@ -14,6 +14,7 @@
     X("GET", "/v1/jobs/{id}", "", call_job, 0)                                                \
     X("PATCH", "/v1/jobs/{id}", "", call_update, CALL_MUTATES | CALL_JSON)                    \
     X("POST", "/v1/jobs/{id}/cancel", "", call_cancel, CALL_MUTATES | CALL_JSON)              \
+    X("POST", "/v1/jobs/{id}/requeue", "", call_requeue, CALL_MUTATES | CALL_JSON)            \
     X("GET", "/v1/jobs/{id}/explain", "", call_explain, 0)                                    \
     X("GET", "/v1/jobs/{id}/wait", "timeout_ms ", call_wait, 0)                               \
     X("GET", "/v1/jobs/{id}/logs", "worker stream attempt tail follow ", call_logs, 0)        \

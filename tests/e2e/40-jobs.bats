@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # Jobs as real processes on simulated cards: what they get, how they end, and how their end is told.
-# REQ: A1, A2, A4, H1, H3, F5, E4
+# REQ: A1, A2, A4, C9, H1, H3, F5, E4
 
 load helper
 
@@ -180,4 +180,25 @@ field() { # field ID EXPRESSION
         remuda wait "$id" || { remuda logs --stderr "$id"; return 1; }
     done
     remuda logs "$id" | grep -q 'going on from step 20'
+}
+
+@test "hold, release, a begin time, and requeue" {
+    a=$(submit_id --hold -- /bin/true)
+    b=$(submit_id --begin 2s -- /bin/true)
+    c=$(submit_id --gpus 8 --grace 1s -- /bin/sh -c 'echo "attempt $REMUDA_ATTEMPT" >>attempts; exec sleep 600')
+    wait_until 5 is_state "$c" running
+    is_state "$a" queued
+    is_state "$b" queued
+    remuda ps --json | jq -e --argjson a "$a" '.jobs[] | select(.id == $a) | .reason.code == "held"'
+    remuda release "$a"
+    remuda wait --timeout 10s "$a" "$b"
+    wait_until 5 test -s attempts
+    remuda requeue "$c"
+    wait_until 10 sh -c '[ "$(wc -l <attempts)" -eq 2 ]'
+    [ "$(tail -n 1 attempts)" = "attempt 2" ]
+    wait_until 5 is_state "$c" running
+    run remuda hold "$c"
+    [ "$status" -eq 5 ]
+    run remuda requeue "$a"
+    [ "$status" -eq 5 ]
 }

@@ -106,6 +106,8 @@ void world_spec(const struct world *w, const struct wish *wish, struct job_spec 
     ret->workers = wish->workers > 0 ? wish->workers : 1;
     ret->priority = wish->priority;
     ret->time_limit_ms = wish->limit_ms;
+    ret->begin_after_ms = wish->begin_after_ms;
+    ret->hold = wish->hold;
     ret->require = wish->require;
     ret->prefer = wish->prefer;
     set(ret->name, sizeof ret->name, NULL, "job");
@@ -134,6 +136,17 @@ void world_update(struct world *w, uint64_t job, const struct job_change *change
 void world_cancel(struct world *w, uint64_t job)
 {
     struct record r = {.kind = REC_JOB_CANCEL, .job = job};
+    apply(w, &r);
+}
+
+void world_hold(struct world *w, uint64_t job, bool hold)
+{
+    world_update(w, job, &(struct job_change){.set_hold = true, .hold = hold});
+}
+
+void world_requeue(struct world *w, uint64_t job)
+{
+    struct record r = {.kind = REC_JOB_REQUEUE, .job = job};
     apply(w, &r);
 }
 

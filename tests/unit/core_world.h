@@ -20,6 +20,8 @@ struct wish {
     uint64_t mem_mib;
     int32_t priority;
     int64_t limit_ms;
+    int64_t begin_after_ms;
+    bool hold;
     enum level require;
     enum level prefer;
     const char *user;
@@ -55,6 +57,8 @@ void world_spec(const struct world *w, const struct wish *wish, struct job_spec 
 uint64_t world_submit(struct world *w, const struct wish *wish);
 void world_update(struct world *w, uint64_t job, const struct job_change *change);
 void world_cancel(struct world *w, uint64_t job);
+void world_hold(struct world *w, uint64_t job, bool hold);
+void world_requeue(struct world *w, uint64_t job);
 void world_running(struct world *w, uint64_t job);
 void world_exit(struct world *w, uint64_t job, uint32_t worker, int32_t code, int32_t signal, enum cause cause);
 /* All workers that have not ended end with `code`, and a pass takes it in. */

@@ -416,6 +416,91 @@ static void test_cancel(void **state)
     world_done(&w);
 }
 
+/* REQ: C9. A held job starts when it is released, and takes its old place in the order then. */
+static void test_hold(void **state)
+{
+    (void)state;
+    struct world w;
+    world_init(&w);
+    world_node(&w, "n1", "r1", 1, "A100-80GB");
+    uint64_t held = world_submit(&w, &(struct wish){.gpus = 1, .hold = true});
+    world_pass(&w);
+    assert_int_equal(state_of(&w, held), JOB_QUEUED);
+    assert_int_equal(why(&w, held).code, REASON_HELD);
+    assert_true(core_next_wake_ms(w.core) == INT64_MAX);
+    uint64_t first = world_submit(&w, &(struct wish){.gpus = 1});
+    uint64_t second = world_submit(&w, &(struct wish){.gpus = 1});
+    world_pass(&w);
+    assert_int_equal(state_of(&w, first), JOB_STARTING);
+    world_hold(&w, second, true);
+    world_hold(&w, held, false);
+    world_finish(&w, first, 0);
+    world_pass(&w);
+    assert_int_equal(state_of(&w, held), JOB_STARTING);
+    world_hold(&w, second, false);
+    world_finish(&w, held, 0);
+    world_pass(&w);
+    assert_int_equal(state_of(&w, second), JOB_STARTING);
+    uint64_t third = world_submit(&w, &(struct wish){.gpus = 1, .hold = true});
+    world_cancel(&w, third);
+    world_pass(&w);
+    assert_int_equal(state_of(&w, third), JOB_CANCELLED);
+    world_done(&w);
+}
+
+/* REQ: C9. Not before its time, and then without anything else happening. */
+static void test_begin(void **state)
+{
+    (void)state;
+    struct world w;
+    world_init(&w);
+    world_node(&w, "n1", "r1", 8, "A100-80GB");
+    uint64_t later = world_submit(&w, &(struct wish){.gpus = 1, .begin_after_ms = 5000});
+    world_pass(&w);
+    assert_int_equal(why(&w, later).code, REASON_BEGIN);
+    assert_int_equal(why(&w, later).until_ms, w.now_ms + 5000);
+    assert_int_equal(core_next_wake_ms(w.core), w.now_ms + 5000);
+    w.now_ms += 4999;
+    world_pass(&w);
+    assert_int_equal(state_of(&w, later), JOB_QUEUED);
+    w.now_ms += 1;
+    world_pass(&w);
+    assert_int_equal(state_of(&w, later), JOB_STARTING);
+    world_done(&w);
+}
+
+/* REQ: C9. Requeued: stopped, everything given back, run again as the next attempt; a cancel in between wins. */
+static void test_requeue(void **state)
+{
+    (void)state;
+    struct world w;
+    world_init(&w);
+    world_node(&w, "n1", "r1", 2, "A100-80GB");
+    uint64_t a = world_submit(&w, &(struct wish){.gpus = 1, .workers = 2});
+    world_pass(&w);
+    world_running(&w, a);
+    world_requeue(&w, a);
+    world_pass(&w);
+    assert_int_equal(w.made[0].kind, REC_JOB_STOP);
+    assert_int_equal(w.made[0].cause, CAUSE_REQUEUE);
+    world_exit(&w, a, 0, 0, 15, CAUSE_EXIT);
+    world_pass(&w);
+    assert_int_equal(state_of(&w, a), JOB_RUNNING);
+    world_exit(&w, a, 1, 0, 15, CAUSE_EXIT);
+    world_pass(&w);
+    assert_int_equal(state_of(&w, a), JOB_STARTING);
+    assert_int_equal(core_job(w.core, a)->attempt, 2);
+    assert_int_equal(core_job(w.core, a)->launch_failures, 0);
+    world_requeue(&w, a);
+    world_cancel(&w, a);
+    world_pass(&w);
+    assert_int_equal(w.made[0].cause, CAUSE_CANCEL);
+    world_finish(&w, a, 0);
+    world_pass(&w);
+    assert_int_equal(state_of(&w, a), JOB_CANCELLED);
+    world_done(&w);
+}
+
 /* What is drained or not reached is still there: a job for it waits, with that reason. */
 static void test_closed_nodes(void **state)
 {
@@ -484,12 +569,13 @@ static void test_never(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),    cmocka_unit_test(test_order_changes),
-        cmocka_unit_test(test_caps),     cmocka_unit_test(test_gang_is_not_starved),
-        cmocka_unit_test(test_backfill), cmocka_unit_test(test_time_limit),
-        cmocka_unit_test(test_retry),    cmocka_unit_test(test_gang_fails_with_its_first),
-        cmocka_unit_test(test_cancel),   cmocka_unit_test(test_closed_nodes),
-        cmocka_unit_test(test_never),
+        cmocka_unit_test(test_order),        cmocka_unit_test(test_order_changes),
+        cmocka_unit_test(test_caps),         cmocka_unit_test(test_gang_is_not_starved),
+        cmocka_unit_test(test_backfill),     cmocka_unit_test(test_time_limit),
+        cmocka_unit_test(test_retry),        cmocka_unit_test(test_gang_fails_with_its_first),
+        cmocka_unit_test(test_cancel),       cmocka_unit_test(test_hold),
+        cmocka_unit_test(test_begin),        cmocka_unit_test(test_requeue),
+        cmocka_unit_test(test_closed_nodes), cmocka_unit_test(test_never),
     };
     return test_run("core", tests);
 }

@@ -101,6 +101,9 @@ static struct wish random_wish(struct run *r)
         w.workers = 1 + below(r, 6);
     if (below(r, 2) == 0)
         w.limit_ms = 1000 + 1000 * (int64_t)below(r, 60);
+    if (below(r, 10) == 0)
+        w.begin_after_ms = 1 + below(r, 9000);
+    w.hold = below(r, 20) == 0;
     if (below(r, 6) == 0)
         w.model = "A100-80GB|L40S";
     return w;
@@ -243,6 +246,10 @@ static void event(struct run *r)
                          &(struct job_change){.set_priority = true, .priority = (int32_t)below(r, 7) - 3});
         break;
     case 10:
+        if (waiting != 0 && below(r, 3) == 0)
+            world_hold(&r->w, waiting, below(r, 2) == 0);
+        if (holding != 0 && below(r, 6) == 0)
+            world_requeue(&r->w, holding);
         if (below(r, 4) == 0)
             world_node_state(&r->w, below(r, nodes), below(r, 4) == 0 ? NODE_DOWN : NODE_UP, below(r, 4) == 0);
         break;
@@ -329,8 +336,8 @@ static void check_explanations(struct run *r)
 {
     uint64_t job = random_job(r, false);
     struct explanation x;
-    if (job == 0 || core_job(r->w.core, job)->attempt > 0)
-        return; /* one that has started before can not have asked for something else */
+    if (job == 0 || core_job(r->w.core, job)->attempt > 0 || core_job(r->w.core, job)->class == NULL)
+        return; /* started before: it can not have asked for something else; put off: not tried at all */
     assert_int_equal(core_explain(r->w.core, r->w.now_ms, job, &x), 0);
     if (x.verdict != VERDICT_WAITS && x.verdict != VERDICT_NEVER)
         fail_msg("job %llu waits, and the explanation says %s", (unsigned long long)job, verdict_name(x.verdict));

@@ -100,6 +100,8 @@ static const struct {
     {"strategy", "spread"},
     {"chdir", "/tmp"},
     {"sim-duration", "10m"},
+    {"begin", "2h"},
+    {"begin", "2026-12-01T20:00:00Z"},
     {"name", "\xe8\xae\xad\xe7\xbb\x83"},
 };
 
@@ -151,6 +153,9 @@ static const struct {
     {"prefer", "NVLINK", "nvlink"},
     {"strategy", "best", "binpack"},
     {"chdir", "here", "absolute"},
+    {"begin", "2026-12-01T20:00", "YYYY"},
+    {"begin", "tomorrow", ""},
+    {"begin", "-2h", ""},
     {"name", "\xff\xfe", "UTF-8"},
 };
 
@@ -158,7 +163,8 @@ static bool same(const struct job_spec *a, const struct job_spec *b)
 {
     return memcmp(&a->req, &b->req, sizeof a->req) == 0 && a->workers == b->workers && a->priority == b->priority &&
            a->require == b->require && a->prefer == b->prefer && a->time_limit_ms == b->time_limit_ms &&
-           a->grace_ms == b->grace_ms && a->sim_duration_ms == b->sim_duration_ms && strcmp(a->queue, b->queue) == 0 &&
+           a->grace_ms == b->grace_ms && a->begin_ms == b->begin_ms && a->begin_after_ms == b->begin_after_ms &&
+           a->sim_duration_ms == b->sim_duration_ms && strcmp(a->queue, b->queue) == 0 &&
            strcmp(a->tenant, b->tenant) == 0 && strcmp(a->strategy, b->strategy) == 0;
 }
 
@@ -231,6 +237,7 @@ static void test_whole(void **state)
         {"{\"command\": [\"a\"], \"env\": {\"\": \"c\"}}", "env"},
         {"{\"command\": [\"a\"], \"env\": [\"A=b\"]}", "env"},
         {"{\"command\": [\"a\"], \"uid\": -1}", "uid"},
+        {"{\"command\": [\"a\"], \"hold\": 1}", "hold"},
         {"{\"script\": \"\"}", "empty"},
         {"[]", "mapping"},
     };
