@@ -340,6 +340,11 @@ static void request_about_job(struct world *w)
     struct err e = {0};
     if (rng_chance(&w->rng, 300000)) {
         (void)control_cancel(w->c, &admin, w->now_ms, id, &e);
+    } else if (rng_chance(&w->rng, 150000)) {
+        (void)control_requeue(w->c, &admin, w->now_ms, id, &e);
+    } else if (rng_chance(&w->rng, 100000)) {
+        struct job_change ch = {.set_hold = true, .hold = rng_chance(&w->rng, 500000)};
+        (void)control_update(w->c, &admin, w->now_ms, id, &ch, &e);
     } else {
         struct job_change ch = {.set_priority = true, .priority = (int32_t)rng_between(&w->rng, -5, 5)};
         ch.set_time_limit = rng_chance(&w->rng, 300000);
@@ -409,6 +414,10 @@ static void liveness(struct world *w)
         char name[8];
         (void)snprintf(name, sizeof name, "n%d", i);
         (void)control_drain(w->c, &admin, w->now_ms, name, false, "", NULL);
+    }
+    for (size_t i = 0; i < w->accepted_len; i++) {
+        struct job_change release = {.set_hold = true, .hold = false};
+        (void)control_update(w->c, &admin, w->now_ms, w->accepted[i], &release, NULL);
     }
     for (int n = 0; n < 20000; n++) {
         if (core_count(w->c->core, JOB_QUEUED) + core_count(w->c->core, JOB_STARTING) +
