@@ -43,6 +43,9 @@ X(VERB_DRAIN, "place nothing new on a node", "停止向节点分配新作业") \
 X(VERB_UNDRAIN, "use a node again", "恢复使用节点") \
 X(VERB_TOPO, "how the cards of a node are linked", "显示节点内各卡的连接方式") \
 X(VERB_TOP, "a live view of cards, jobs and the queue", "实时查看卡、作业和队列") \
+X(VERB_QUEUES, "queues, what runs in them, and their limits", "列出队列、运行情况和上限") \
+X(VERB_TENANTS, "tenants and users, what they hold, and their limits", "列出租户和用户、占用情况和上限") \
+X(VERB_CONFIG, "show, check, compare or change the configuration", "查看、检查、比较或更改配置") \
 X(VERB_WAIT, "wait for jobs; end with their exit code", "等待作业结束，并返回其退出码") \
 X(VERB_REPLAY, "run a recorded trace through a policy", "用某一策略重放作业记录") \
 X(VERB_VERSION, "print the version", "显示版本") \
@@ -199,6 +202,9 @@ X(COL_GPUS, "GPUS", "GPU") \
 X(COL_WORKERS, "WORKERS", "工作进程") \
 X(COL_CPUS, "CPUS", "CPU") \
 X(COL_MEM, "MEM", "内存") \
+X(COL_JOBS, "JOBS", "作业") \
+X(COL_DEFAULT_TIME, "DEFAULT TIME", "默认时间") \
+X(COL_MAX_TIME, "MAX TIME", "最长时间") \
 X(COL_TIME, "TIME", "时间") \
 X(COL_LIMIT, "LIMIT", "上限") \
 X(COL_SUBMITTED, "SUBMITTED", "提交时间") \
@@ -244,6 +250,9 @@ X(CANCELLED_COUNT, "%1$zu jobs are being cancelled", "正在取消 %1$zu 个作�
 X(HELD, "job %1$lld is held", "作业 %1$lld 已暂停") \
 X(RELEASED, "job %1$lld is released", "作业 %1$lld 已释放") \
 X(REQUEUED, "job %1$lld goes back into the queue", "作业 %1$lld 将重新排队") \
+X(CONFIG_SAME, "nothing would change", "没有变化") \
+X(CONFIG_VALID, "%1$s is valid", "%1$s 有效") \
+X(CONFIG_APPLIED, "in force as version %1$lld", "已生效，版本 %1$lld") \
 X(UPDATED, "job %1$lld has been changed", "作业 %1$lld 已修改") \
 X(DRAINED, "node %1$s gets nothing new", "节点 %1$s 不再接收新作业") \
 X(UNDRAINED, "node %1$s is used again", "节点 %1$s 恢复使用") \

@@ -215,24 +215,33 @@ static void random_key(char out[40])
         (void)snprintf(out + 2 * i, 3, "%02x", bytes[i]);
 }
 
-static CURLcode try_once(struct api *a, const char *method, const char *path, const char *text, const char *key,
-                         struct strbuf *answer, long *ret_status)
+/* One request. `key` is NULL for what changes nothing, `text` for what has no body. */
+struct request_out {
+    const char *method;
+    const char *path;
+    const char *text;
+    const char *type; /* of the text */
+    const char *key;
+};
+
+static CURLcode try_once(struct api *a, const struct request_out *q, struct strbuf *answer, long *ret_status)
 {
     struct curl_slist *headers = NULL;
     curl_easy_reset(a->curl);
-    prepare(a, a->curl, path, &headers);
+    prepare(a, a->curl, q->path, &headers);
     headers = curl_slist_append(headers, "Accept: application/json");
-    if (key != NULL) {
-        char line[80];
-        (void)snprintf(line, sizeof line, "Idempotency-Key: %s", key);
+    char line[80];
+    if (q->key != NULL) {
+        (void)snprintf(line, sizeof line, "Idempotency-Key: %s", q->key);
         headers = curl_slist_append(headers, line);
     }
-    if (text != NULL) {
-        headers = curl_slist_append(headers, "Content-Type: application/json");
-        (void)curl_easy_setopt(a->curl, CURLOPT_POSTFIELDS, text);
-        (void)curl_easy_setopt(a->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(text));
+    if (q->text != NULL) {
+        (void)snprintf(line, sizeof line, "Content-Type: %s", q->type);
+        headers = curl_slist_append(headers, line);
+        (void)curl_easy_setopt(a->curl, CURLOPT_POSTFIELDS, q->text);
+        (void)curl_easy_setopt(a->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(q->text));
     }
-    (void)curl_easy_setopt(a->curl, CURLOPT_CUSTOMREQUEST, method);
+    (void)curl_easy_setopt(a->curl, CURLOPT_CUSTOMREQUEST, q->method);
     (void)curl_easy_setopt(a->curl, CURLOPT_HTTPHEADER, headers);
     (void)curl_easy_setopt(a->curl, CURLOPT_TIMEOUT_MS, a->timeout_ms);
     (void)curl_easy_setopt(a->curl, CURLOPT_WRITEFUNCTION, on_bytes);
@@ -244,28 +253,21 @@ static CURLcode try_once(struct api *a, const char *method, const char *path, co
     return rc;
 }
 
-int api_call(struct api *a, const char *method, const char *path, const json_t *body, struct api_reply *r)
+static int exchange(struct api *a, struct request_out *q, struct api_reply *r)
 {
-    *r = (struct api_reply){.exit = CLI_ERROR};
-    bool changes = strcmp(method, "GET") != 0;
     char key[40];
-    random_key(key);
-    char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
-    if (body != NULL && text == NULL) {
-        (void)err_set(&r->err, -ENOMEM, "%s", msg(MSG_OUT_OF_MEMORY));
-        return r->exit;
-    }
-    const char *sent = text == NULL && changes ? "{}" : text;
     struct strbuf answer = {0};
     CURLcode rc = CURLE_OK;
+    *r = (struct api_reply){.exit = CLI_ERROR};
+    random_key(key);
+    q->key = strcmp(q->method, "GET") != 0 ? key : NULL;
     for (int i = 0; i < TRIES; i++) {
-        rc = try_once(a, method, path, sent, changes ? key : NULL, &answer, &r->status);
+        rc = try_once(a, q, &answer, &r->status);
         bool broken = rc == CURLE_RECV_ERROR || rc == CURLE_SEND_ERROR || rc == CURLE_GOT_NOTHING;
         if (!broken)
             break;
         (void)usleep(100000);
     }
-    free(text); /* jansson's, not base/mem.h's */
     if (rc != CURLE_OK) {
         r->status = 0;
         r->exit = transfer_failed(a, rc, &r->err);
@@ -280,6 +282,28 @@ int api_call(struct api *a, const char *method, const char *path, const json_t *
     }
     strbuf_done(&answer);
     return r->exit;
+}
+
+int api_call(struct api *a, const char *method, const char *path, const json_t *body, struct api_reply *r)
+{
+    char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
+    *r = (struct api_reply){.exit = CLI_ERROR};
+    if (body != NULL && text == NULL) {
+        (void)err_set(&r->err, -ENOMEM, "%s", msg(MSG_OUT_OF_MEMORY));
+        return r->exit;
+    }
+    struct request_out q = {.method = method, .path = path, .text = text, .type = "application/json"};
+    if (text == NULL && strcmp(method, "GET") != 0)
+        q.text = "{}";
+    int rc = exchange(a, &q, r);
+    free(text); /* jansson's, not base/mem.h's */
+    return rc;
+}
+
+int api_put_text(struct api *a, const char *path, const char *text, struct api_reply *r)
+{
+    struct request_out q = {.method = "PUT", .path = path, .text = text, .type = "text/plain"};
+    return exchange(a, &q, r);
 }
 
 void api_reply_done(struct api_reply *r)

@@ -36,6 +36,8 @@ struct api_reply {
  * with the same key when the connection broke. Returns r->exit: CLI_OK for 2xx. api_reply_done() always.
  */
 int api_call(struct api *a, const char *method, const char *path, const json_t *body, struct api_reply *r);
+/* The same for PUT with a text that is not JSON. */
+int api_put_text(struct api *a, const char *path, const char *text, struct api_reply *r);
 void api_reply_done(struct api_reply *r);
 
 /* Waits at most this long for one answer; 30 s unless set. */

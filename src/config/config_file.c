@@ -169,6 +169,109 @@ void config_schema_write(struct strbuf *out)
     }
 }
 
+/* The largest unit that loses nothing: 90 s, 2 h. */
+static void write_ms(struct strbuf *out, int64_t ms)
+{
+    static const struct {
+        const char *name;
+        int64_t ms;
+    } units[] = {{"d", 86400000}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
+    size_t i = 0;
+    while (ms % units[i].ms != 0)
+        i++;
+    strbuf_printf(out, "%" PRId64 "%s", ms / units[i].ms, ms == 0 ? "s" : units[i].name);
+}
+
+static void write_cards(struct strbuf *out, uint64_t milli)
+{
+    strbuf_printf(out, "%" PRIu64, milli / 1000);
+    unsigned rest = (unsigned)(milli % 1000);
+    if (rest == 0)
+        return;
+    strbuf_printf(out, ".%0*u",
+                  rest % 100 == 0  ? 1
+                  : rest % 10 == 0 ? 2
+                                   : 3,
+                  rest % 100 == 0  ? rest / 100
+                  : rest % 10 == 0 ? rest / 10
+                                   : rest);
+}
+
+static void write_value(struct strbuf *out, const struct field *f, const void *base)
+{
+    const void *at = (const char *)base + f->offset;
+    const struct config_rack *rack = base;
+    switch (f->kind) {
+    case K_NAME:
+    case K_STRATEGY:
+        strbuf_puts(out, at);
+        break;
+    case K_U32:
+        strbuf_printf(out, "%" PRIu32, *(const uint32_t *)at);
+        break;
+    case K_I32:
+        strbuf_printf(out, "%" PRId32, *(const int32_t *)at);
+        break;
+    case K_COUNT:
+        strbuf_printf(out, "%" PRIu64, *(const uint64_t *)at);
+        break;
+    case K_MS:
+        write_ms(out, *(const int64_t *)at);
+        break;
+    case K_BYTES:
+        strbuf_printf(out, "%" PRIu64 "MiB", *(const uint64_t *)at >> 20);
+        break;
+    case K_CARDS:
+        write_cards(out, *(const uint64_t *)at);
+        break;
+    case K_NAMES:
+        for (size_t i = 0; i < rack->nodes_len; i++)
+            strbuf_printf(out, "%s%s", i > 0 ? "," : "", rack->nodes[i]);
+        break;
+    }
+}
+
+/* What stands for "not given" in an entry of a list. */
+static bool is_unset(const struct field *f, const void *base)
+{
+    const void *at = (const char *)base + f->offset;
+    switch (f->kind) {
+    case K_COUNT:
+    case K_CARDS:
+        return *(const uint64_t *)at == NO_CAP;
+    case K_MS:
+        return *(const int64_t *)at == 0;
+    case K_I32:
+        return *(const int32_t *)at == 0;
+    default:
+        return false;
+    }
+}
+
+void config_write_flat(const struct config *c, struct strbuf *out)
+{
+    for (size_t i = 0; i < LEN(top_fields); i++) {
+        strbuf_printf(out, "%s\t", top_fields[i].key);
+        write_value(out, &top_fields[i], c);
+        strbuf_putc(out, '\n');
+    }
+    for (size_t k = 0; k < LEN(lists); k++) {
+        const struct list *l = &lists[k];
+        const char *items = *(const char *const *)((const char *)c + l->array_offset);
+        size_t len = *(const size_t *)((const char *)c + l->len_offset);
+        for (size_t n = 0; n < len; n++) {
+            const char *item = items + n * l->item_size; /* its name comes first in every list */
+            for (size_t i = 0; i < l->fields_len; i++) {
+                if (is_unset(&l->fields[i], item))
+                    continue;
+                strbuf_printf(out, "%s[%s].%s\t", l->key, item, l->fields[i].key);
+                write_value(out, &l->fields[i], item);
+                strbuf_putc(out, '\n');
+            }
+        }
+    }
+}
+
 /* A name into a buffer of `size` bytes. */
 static bool put_name(char *at, const char *text)
 {

@@ -24,6 +24,17 @@ int config_parse(const char *text, size_t len, const char *name, struct config *
  */
 int config_load_file(const char *path, struct config *ret, char **ret_text, struct err *e);
 
+/*
+ * What is in force as lines "KEY<TAB>VALUE", lists by name ("queues[batch].max_gpus"), in the order of the document;
+ * what has its default in a list (no cap, no limit) is left out. Two configurations with the same lines are the same.
+ */
+void config_write_flat(const struct config *c, struct strbuf *out);
+
+/* One difference; `from` or `to` is NULL where the key is only in one of the two. Strings are valid for the call. */
+typedef void config_diff_cb(void *arg, const char *key, const char *from, const char *to);
+/* Every difference between two configurations, by key. 0 or -ENOMEM. */
+int config_diff(const struct config *from, const struct config *to, config_diff_cb *cb, void *arg);
+
 /* One line for each key: "key<TAB>type<TAB>default<TAB>allowed", lists as "queues[].name". */
 void config_schema_write(struct strbuf *out);
 

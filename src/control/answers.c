@@ -75,7 +75,7 @@ static void write_reason_args(struct jsonw *w, const struct reason *r)
     jsonw_key_u64(w, "short_by", r->asked > r->free ? r->asked - r->free : 0);
     if (is_cap(r->code)) {
         jsonw_key_u64(w, "cap", r->total);
-        jsonw_key_u64(w, "used", r->total > r->free ? r->total - r->free : 0);
+        jsonw_key_u64(w, "used", r->used);
     }
     if (r->level != LEVEL_ANY)
         jsonw_key_str(w, "level", level_name(r->level));

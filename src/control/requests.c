@@ -67,11 +67,10 @@ static int settle_tenant(const struct config *cfg, const struct caller *who, str
 static int settle_time(const struct config_queue *q, int64_t *limit_ms, struct err *e)
 {
     if (*limit_ms == 0)
-        *limit_ms = q->default_time_ms;
-    if (q->max_time_ms > 0 && (*limit_ms == 0 || *limit_ms > q->max_time_ms))
-        return err_set(e, -EINVAL, "time: queue \"%s\" allows at most %lld s, asked for: %lld s%s", q->name,
-                       (long long)(q->max_time_ms / 1000), (long long)(*limit_ms / 1000),
-                       *limit_ms == 0 ? " (no limit)" : "");
+        *limit_ms = q->default_time_ms > 0 ? q->default_time_ms : q->max_time_ms;
+    if (q->max_time_ms > 0 && *limit_ms > q->max_time_ms)
+        return err_set(e, -EINVAL, "time: queue \"%s\" allows at most %lld s, asked for: %lld s", q->name,
+                       (long long)(q->max_time_ms / 1000), (long long)(*limit_ms / 1000));
     return 0;
 }
 
@@ -242,11 +241,32 @@ int control_drain(struct control *c, const struct caller *who, int64_t now_ms, c
     return control_record(c, &rec, e);
 }
 
+/* Jobs belong to their queue until they have ended: a configuration without it would leave them without rules. */
+static int check_queues_kept(const struct control *c, const struct config *cfg, struct err *e)
+{
+    for (const struct job *j = core_job_after(c->core, 0); j != NULL; j = core_job_after(c->core, j->id)) {
+        const char *queue = core_queue_name(c->core, j->payer.queue);
+        bool kept = job_ended(j);
+        for (size_t i = 0; i < cfg->queues_len && !kept; i++)
+            kept = strcmp(cfg->queues[i].name, queue) == 0;
+        if (!kept)
+            return err_set(
+                e, -EBUSY,
+                "queues: \"%s\" is not there any more, but job %llu is in it and %s; keep the queue until its "
+                "jobs have ended, or move them (remuda update ID --queue QUEUE)",
+                queue, (unsigned long long)j->id, job_state_name(j->state));
+    }
+    return 0;
+}
+
 int control_configure(struct control *c, const struct caller *who, int64_t now_ms, struct config *cfg, const char *text,
                       struct err *e)
 {
     if (!who->admin)
         return err_set(e, -EACCES, "only an administrator may change the configuration");
+    int kept = check_queues_kept(c, cfg, e);
+    if (kept < 0)
+        return kept;
     struct record rec = {.kind = REC_CONFIG, .time_ms = now_ms};
     rec.config = mem_alloc(1, sizeof *rec.config);
     rec.text = mem_strdup(text);

@@ -65,6 +65,7 @@ struct reason {
     uint64_t asked;
     uint64_t free;
     uint64_t total;
+    uint64_t used;        /* of caps: what is held now, which a new configuration may have left above the cap */
     enum level level;     /* REASON_LEVEL */
     char name[NAME_SIZE]; /* the tenant, user, queue or model that is meant */
     bool member;          /* REASON_USER_*: of the user's jobs in this tenant, not of all */

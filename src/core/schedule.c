@@ -146,7 +146,8 @@ static bool over_cap(uint64_t used, uint64_t more, uint64_t cap, enum reason_cod
 {
     if (cap == NO_CAP || (used <= cap && more <= cap - used))
         return false;
-    *ret = (struct reason){.code = code, .asked = more, .free = used < cap ? cap - used : 0, .total = cap};
+    *ret =
+        (struct reason){.code = code, .asked = more, .free = used < cap ? cap - used : 0, .total = cap, .used = used};
     (void)snprintf(ret->name, sizeof ret->name, "%s", name);
     return true;
 }

@@ -257,3 +257,40 @@ YAML
     remuda explain "$late" --json | jq -e --argjson w "$wide" '.reasons[0] | .code == "reserved" and .args.job == $w'
     remuda explain "$late" --json | jq -e '.would_start_with | any(.change == "time-limit" or .change == "time")'
 }
+
+@test "a configuration is checked, compared and changed while the daemon runs" {
+    printf 'queues:\n  - name: batch\n  - name: quick\n    max_time: 30m\n' >one.yaml
+    printf 'queues:\n  - name: batch\n    max_gpus: 3\n  - name: quick\n    max_time: 30m\n' >two.yaml
+    printf 'queues:\n  - name: batch\n' >three.yaml
+    printf 'queues:\n  - name: batch\n    max_gpus: lots\n' >bad.yaml
+    cluster --config one.yaml
+    remuda config check one.yaml
+    run remuda config check bad.yaml
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"bad.yaml:3"* && "$output" == *"lots"* ]]
+    a=$(busy 3)
+    b=$(busy 3)
+    wait_until 5 is_state "$b" running
+    remuda config diff two.yaml --json | jq -e '.changes == [{"key": "queues[batch].max_gpus", "from": null, "to": "3"}]'
+    remuda queues --json | jq -e '.queues[0].cap_gpus_milli == null'
+    remuda config apply two.yaml
+    [ "$(remuda config show)" = "$(cat two.yaml)" ]
+    # Nothing is stopped, and nothing more starts until there is room again.
+    is_state "$b" running
+    c=$(busy 1)
+    remuda explain "$c" --json | jq -e '.reasons[0] | .code == "queue-gpus" and .args.cap == 3000 and .args.used == 6000'
+    # A queue with a job in it stays; the job got the queue's longest time.
+    d=$(submit_id --queue quick --sim-duration 1h -- true)
+    remuda show "$d" --json | jq -e '.time_limit_ms == 1800000'
+    run remuda config apply three.yaml
+    [ "$status" -eq 5 ]
+    [[ "$output" == *"quick"* && "$output" == *"$d"* ]]
+    remuda cancel "$d"
+    remuda wait "$d" || true
+    remuda config apply three.yaml
+    wait_until 5 is_state "$c" running
+    remuda down
+    remuda up --simulate-cluster cluster.yaml
+    [ "$(remuda config show)" = "$(cat three.yaml)" ]
+    remuda tenants --json | jq -e '.tenants | length == 1'
+}

@@ -199,6 +199,41 @@ static void test_files(void **state)
     config_done(&c);
 }
 
+struct lines {
+    struct strbuf text;
+};
+
+static void on_difference(void *arg, const char *key, const char *from, const char *to)
+{
+    strbuf_printf(&((struct lines *)arg)->text, "%s %s %s\n", key, from != NULL ? from : "-", to != NULL ? to : "-");
+}
+
+/* REQ: C5. What differs is told key by key, by names and not by places in a list; nothing differs from itself. */
+static void test_differences(void **state)
+{
+    (void)state;
+    struct config a = parse("grace: 90s\nqueues:\n  - {name: x, max_gpus: 2.5}\n  - {name: y, max_time: 2h}\n");
+    struct config b = parse("grace: 2m\nqueues:\n  - {name: y, max_time: 2h, max_jobs: 3}\n  - {name: z, max_gpus: "
+                            "0.125, priority: -4}\nracks:\n  - {name: r, nodes: [a, b]}\n");
+    struct lines l = {{0}};
+    assert_int_equal(config_diff(&a, &a, on_difference, &l), 0);
+    assert_int_equal(l.text.len, 0);
+    assert_int_equal(config_diff(&a, &b, on_difference, &l), 0);
+    assert_string_equal(strbuf_str(&l.text), "default_queue x y\n"
+                                             "grace 90s 2m\n"
+                                             "queues[x].max_gpus 2.5 -\n"
+                                             "queues[x].name x -\n"
+                                             "queues[y].max_jobs - 3\n"
+                                             "queues[z].max_gpus - 0.125\n"
+                                             "queues[z].name - z\n"
+                                             "queues[z].priority - -4\n"
+                                             "racks[r].name - r\n"
+                                             "racks[r].nodes - a,b\n");
+    strbuf_done(&l.text);
+    config_done(&a);
+    config_done(&b);
+}
+
 /* The table of docs/configuration.md has each key once, with the default and the words of the program. */
 static void test_document(void **state)
 {
@@ -235,7 +270,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults), cmocka_unit_test(test_every_key), cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_hostile),  cmocka_unit_test(test_files),     cmocka_unit_test(test_document),
+        cmocka_unit_test(test_hostile),  cmocka_unit_test(test_files),     cmocka_unit_test(test_differences),
+        cmocka_unit_test(test_document),
     };
     return test_run("config", tests);
 }
