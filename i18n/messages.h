@@ -75,6 +75,8 @@ X(OPT_PREFER, "cards should be this near, if possible", "卡之间尽量达到�
 X(OPT_STRATEGY, "remuda, binpack or spread", "放置策略：remuda、binpack 或 spread") \
 X(OPT_CHDIR, "working directory (default: the current one)", "工作目录（默认当前目录）") \
 X(OPT_BEGIN, "not before this time (2026-12-01T20:00:00Z) or this much later (2h)", "不早于此时间（2026-12-01T20:00:00Z）或在此时长之后（2h）") \
+X(OPT_AFTER_JOBS, "only after these jobs have ended: 7, ok:7, fail:7 or any:7, joined by commas", \
+  "在这些作业结束之后：7、ok:7、fail:7 或 any:7，以逗号分隔") \
 X(OPT_HOLD, "do not start it before it is released", "在被释放之前不启动") \
 X(OPT_SIM_DURATION, "how long the simulated engine lets it run", "模拟引擎中作业的运行时长") \
 X(OPT_FILE, "job file in YAML or JSON", "YAML 或 JSON 作业文件") \
@@ -315,6 +317,7 @@ X(REASON_RESERVED, "reserved for job %5$s, which is to start at %6$s", "已为�
 X(REASON_BACKOFF, "tried again at %6$s after a failed start", "启动失败，将在 %6$s 重试") \
 X(REASON_HELD, "held; `remuda release` lets it start", "已暂停；用 remuda release 允许启动") \
 X(REASON_BEGIN, "asked to begin at %6$s", "要求于 %6$s 开始") \
+X(REASON_AFTER, "waits for job %5$s to end (%2$s of %1$s have)", "等待作业 %5$s 结束（%1$s 个中已有 %2$s 个结束）") \
 X(REASON_BEHIND, "behind job %5$s in the queue", "排在作业 %5$s 之后") \
 X(REASON_NODES, "no node is open for new work", "没有可接收新作业的节点") \
 X(REASON_RECOVERING, "the daemon is still asking what runs", "守护进程正在核对运行中的作业") \
@@ -326,6 +329,7 @@ X(CAUSE_LAUNCH_FAILED, "it could not be started", "无法启动") \
 X(CAUSE_LOST, "its runner vanished", "运行器丢失") \
 X(CAUSE_OOM, "out of host memory", "主机内存不足") \
 X(CAUSE_REQUEUE, "put back into the queue", "重新排队") \
+X(CAUSE_DEPENDENCY, "a job it was to start after ended otherwise", "所依赖的作业未按要求结束") \
 X(CAUSE_NODE_GONE, "its node is gone", "节点已移除") \
 X(EVENT_CONFIG, "configuration", "配置") \
 X(EVENT_NODE, "node", "节点") \

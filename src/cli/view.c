@@ -149,6 +149,7 @@ const char *cause_text(const char *cause)
         {"out-of-memory", MSG_CAUSE_OOM},
         {"node-gone", MSG_CAUSE_NODE_GONE},
         {"requeued", MSG_CAUSE_REQUEUE},
+        {"dependency", MSG_CAUSE_DEPENDENCY},
     };
     return WORD_FOR(words, cause);
 }
@@ -211,6 +212,7 @@ static const struct reason_word {
     {"backoff", MSG_REASON_BACKOFF, UNIT_COUNT},
     {"held", MSG_REASON_HELD, UNIT_COUNT},
     {"begin", MSG_REASON_BEGIN, UNIT_COUNT},
+    {"after", MSG_REASON_AFTER, UNIT_COUNT},
     {"behind", MSG_REASON_BEHIND, UNIT_COUNT},
     {"nodes", MSG_REASON_NODES, UNIT_COUNT},
     {"recovering", MSG_REASON_RECOVERING, UNIT_COUNT},

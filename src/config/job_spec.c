@@ -35,6 +35,7 @@ void job_spec_done(struct job_spec *s)
     mem_free(s->cwd);
     mem_free(s->script);
     mem_free(s->key);
+    mem_free(s->after);
     *s = (struct job_spec){0};
 }
 
@@ -67,14 +68,26 @@ static int text_copy(char **ret, const char *text)
     return *ret == NULL ? -ENOMEM : 0;
 }
 
+static int after_copy(struct dependency **ret, const struct dependency *rows, uint32_t len)
+{
+    if (len == 0)
+        return 0;
+    *ret = mem_alloc(len, sizeof **ret);
+    if (*ret == NULL)
+        return -ENOMEM;
+    memcpy(*ret, rows, len * sizeof **ret);
+    return 0;
+}
+
 int job_spec_copy(struct job_spec *dst, const struct job_spec *src)
 {
     struct job_spec copy = *src;
     copy.argv = copy.env = NULL;
     copy.cwd = copy.script = copy.key = NULL;
+    copy.after = NULL;
     if (words_copy(&copy.argv, src->argv) < 0 || words_copy(&copy.env, src->env) < 0 ||
         text_copy(&copy.cwd, src->cwd) < 0 || text_copy(&copy.script, src->script) < 0 ||
-        text_copy(&copy.key, src->key) < 0) {
+        text_copy(&copy.key, src->key) < 0 || after_copy(&copy.after, src->after, src->after_len) < 0) {
         job_spec_done(&copy);
         return -ENOMEM;
     }
@@ -83,6 +96,12 @@ int job_spec_copy(struct job_spec *dst, const struct job_spec *src)
 }
 
 static const char *const level_names[LEVEL_COUNT] = {"any", "nvlink", "machine", "rack"};
+
+const char *after_name(enum after_kind kind)
+{
+    static const char *const names[AFTER_KINDS] = {"ok", "fail", "any"};
+    return (unsigned)kind < AFTER_KINDS ? names[kind] : NULL;
+}
 
 const char *level_name(enum level level)
 {
@@ -286,6 +305,11 @@ static int check_command(const struct job_spec *s, struct err *e)
     if (s->cwd != NULL && (s->cwd[0] != '/' || strlen(s->cwd) >= 4096))
         return err_set(e, -EINVAL, "cwd: \"%.120s\" is not allowed; an absolute path of less than 4096 bytes is",
                        s->cwd);
+    if (s->after_len > AFTER_MAX)
+        return err_set(e, -EINVAL, "after: %u jobs; at most %d are allowed", s->after_len, AFTER_MAX);
+    for (uint32_t i = 0; i < s->after_len; i++)
+        if (s->after[i].job == 0 || (unsigned)s->after[i].kind >= AFTER_KINDS)
+            return err_set(e, -EINVAL, "after: entry %u is not a job", i + 1);
     if (s->script != NULL) {
         size_t len = strlen(s->script);
         if (len == 0 || len > SCRIPT_BYTES_MAX)

@@ -30,6 +30,7 @@ static const struct job_option table[JOB_OPT_COUNT] = {
     {JOB_OPT_STRATEGY, "strategy", "strategy", "STRATEGY"},
     {JOB_OPT_CHDIR, "chdir", "cwd", "DIR"},
     {JOB_OPT_BEGIN, "begin", "begin", "TIME"},
+    {JOB_OPT_AFTER, "after", "after", "JOBS"},
     {JOB_OPT_SIM_DURATION, "sim-duration", "sim_duration", "DURATION"},
 };
 
@@ -222,6 +223,56 @@ static int set_begin(struct job_spec *s, const char *value, struct err *e)
     return rc;
 }
 
+/* "7", "ok:7", "fail:7", "any:7". */
+static int parse_after(const char *text, struct dependency *ret, struct err *e)
+{
+    static const char allowed[] = "a job's number, alone or behind ok:, fail: or any:";
+    const char *colon = strchr(text, ':');
+    int64_t id = 0;
+    ret->kind = AFTER_OK;
+    if (colon != NULL) {
+        unsigned kind = 0;
+        size_t len = (size_t)(colon - text);
+        while (kind < AFTER_KINDS && (strlen(after_name((enum after_kind)kind)) != len ||
+                                      memcmp(after_name((enum after_kind)kind), text, len) != 0))
+            kind++;
+        if (kind == AFTER_KINDS)
+            return err_set(e, -EINVAL, "\"%.60s\" is not allowed; %s is", text, allowed);
+        ret->kind = (enum after_kind)kind;
+    }
+    if (units_parse_int(colon != NULL ? colon + 1 : text, 1, INT64_MAX, &id, NULL) < 0)
+        return err_set(e, -EINVAL, "\"%.60s\" is not allowed; %s is", text, allowed);
+    ret->job = (uint64_t)id;
+    return 0;
+}
+
+/* Joined by commas. */
+static int set_after(struct job_spec *s, const char *value, struct err *e)
+{
+    CLEANUP_FREE char *copy = mem_strdup(value);
+    struct dependency *rows = NULL;
+    size_t cap = 0;
+    uint32_t len = 0;
+    int rc = copy == NULL ? err_set(e, -ENOMEM, "out of memory") : 0;
+    char *rest = copy;
+    for (char *word = strsep(&rest, ","); word != NULL && rc == 0; word = strsep(&rest, ",")) {
+        if (len == AFTER_MAX)
+            rc = err_set(e, -ERANGE, "more than %d jobs; no more are allowed", AFTER_MAX);
+        else if (mem_grow(&rows, &cap, (size_t)len + 1, sizeof *rows) < 0)
+            rc = err_set(e, -ENOMEM, "out of memory");
+        else
+            rc = parse_after(word, &rows[len++], e);
+    }
+    if (rc < 0) {
+        mem_free(rows);
+        return rc;
+    }
+    mem_free(s->after);
+    s->after = rows;
+    s->after_len = len;
+    return 0;
+}
+
 static int set_cwd(struct job_spec *s, const char *value, struct err *e)
 {
     if (value[0] != '/' || strlen(value) >= 4096)
@@ -282,6 +333,8 @@ int job_option_set(struct job_spec *s, enum job_option_id id, const char *value,
         return set_cwd(s, value, e);
     case JOB_OPT_BEGIN:
         return set_begin(s, value, e);
+    case JOB_OPT_AFTER:
+        return set_after(s, value, e);
     case JOB_OPT_SIM_DURATION:
         return set_duration(&s->sim_duration_ms, value, TIME_MAX_MS, "100 years", e);
     case JOB_OPT_COUNT:

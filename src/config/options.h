@@ -30,6 +30,7 @@ enum job_option_id {
     JOB_OPT_STRATEGY,
     JOB_OPT_CHDIR,
     JOB_OPT_BEGIN,
+    JOB_OPT_AFTER,
     JOB_OPT_SIM_DURATION,
     JOB_OPT_COUNT,
 };

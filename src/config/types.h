@@ -39,6 +39,19 @@ struct request {
     char gpu_model[GPU_MODEL_SIZE]; /* "" for any */
 };
 
+/* A wish to start only after another job has ended. */
+enum after_kind {
+    AFTER_OK,   /* it succeeded */
+    AFTER_FAIL, /* it failed or was cancelled */
+    AFTER_ANY,  /* it ended */
+    AFTER_KINDS,
+};
+struct dependency {
+    uint64_t job;
+    enum after_kind kind;
+};
+#define AFTER_MAX 1024 /* wishes of one job */
+
 /* Everything known about a job at submission. */
 struct job_spec {
     char name[NAME_SIZE];
@@ -53,12 +66,14 @@ struct job_spec {
     int32_t priority; /* PRIORITY_MIN..PRIORITY_MAX, higher first */
     enum level require;
     enum level prefer;
-    int64_t time_limit_ms;   /* 0: the queue's default, which may be none */
-    int64_t grace_ms;        /* between SIGTERM and SIGKILL; 0: the configuration's default */
-    int64_t sim_duration_ms; /* how long the simulated engine lets it run; 0: its default */
-    int64_t begin_ms;        /* does not start before this wall-clock time; 0: no such wish */
-    int64_t begin_after_ms;  /* or before this much after its submission; 0: no such wish */
-    bool hold;               /* waits until somebody releases it */
+    int64_t time_limit_ms;    /* 0: the queue's default, which may be none */
+    int64_t grace_ms;         /* between SIGTERM and SIGKILL; 0: the configuration's default */
+    int64_t sim_duration_ms;  /* how long the simulated engine lets it run; 0: its default */
+    int64_t begin_ms;         /* does not start before this wall-clock time; 0: no such wish */
+    int64_t begin_after_ms;   /* or before this much after its submission; 0: no such wish */
+    bool hold;                /* waits until somebody releases it */
+    struct dependency *after; /* owned; all have to be met */
+    uint32_t after_len;
     /*
      * NULL-terminated. Without a script: the command. With one: argv[0] is the name the script is shown by and the
      * rest are its arguments; the engine puts the text into a file and runs that file with them, through /bin/sh
@@ -94,6 +109,9 @@ int job_spec_copy(struct job_spec *dst, const struct job_spec *src); /* deep cop
  */
 struct err;
 int job_spec_check(const struct job_spec *s, struct err *e);
+
+/* "ok", "fail", "any"; NULL for a number that is no kind. */
+const char *after_name(enum after_kind kind);
 
 /* "any", "nvlink", "machine", "rack"; NULL for a number that is no level. */
 const char *level_name(enum level level);

@@ -97,6 +97,12 @@ static const struct field fields_request[] = {
 };
 SCHEMA(request, struct request);
 
+static const struct field fields_dependency[] = {
+    INT_(1, struct dependency, job),
+    INT_MAX_(2, struct dependency, kind, AFTER_KINDS - 1),
+};
+SCHEMA(dependency, struct dependency);
+
 static const struct field fields_spec[] = {
     CHARS_(1, struct job_spec, name),
     CHARS_(2, struct job_spec, user),
@@ -121,6 +127,7 @@ static const struct field fields_spec[] = {
     INT_(21, struct job_spec, begin_ms),
     INT_(22, struct job_spec, begin_after_ms),
     INT_MAX_(23, struct job_spec, hold, 1),
+    ARRAY_(24, struct job_spec, after, after_len, AFTER_MAX, dependency),
 };
 SCHEMA(spec, struct job_spec);
 

@@ -94,6 +94,10 @@ static int settle(const struct control *c, const struct caller *who, struct job_
         r = job_spec_check(spec, e);
     if (r < 0)
         return r;
+    for (uint32_t i = 0; i < spec->after_len; i++)
+        if (core_job(c->core, spec->after[i].job) == NULL)
+            return err_set(e, -EINVAL, "after: there is no job %llu (or it ended so long ago that it is forgotten)",
+                           (unsigned long long)spec->after[i].job);
     if (!who->admin && spec->uid != who->uid)
         return err_set(e, -EACCES, "uid: only an administrator may submit for uid %u", spec->uid);
     bool processes = strcmp(c->options.engine, "simulated") != 0;

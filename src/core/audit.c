@@ -112,6 +112,16 @@ static int check_job(const struct core *c, const struct job *j, struct err *e)
                        j->workers);
     if (job_ended(j) && (j->ended_ms == 0 || otree_linked(&j->by_time) || otree_linked(&j->in_todo)))
         return err_set(e, -EPROTO, "job %llu has ended and is still waited for", id);
+    uint32_t linked = 0;
+    for (uint32_t i = 0; i < j->links_len; i++) {
+        const struct job *on = otree_linked(&j->links[i].node) ? core_job(c, j->links[i].on) : NULL;
+        linked += otree_linked(&j->links[i].node);
+        if (otree_linked(&j->links[i].node) && (!waits || on == NULL || job_ended(on)))
+            return err_set(e, -EPROTO, "job %llu is %s and waits for the end of job %llu", id, job_state_name(j->state),
+                           (unsigned long long)j->links[i].on);
+    }
+    if (waits && !j->links_failed && linked != j->links_left)
+        return err_set(e, -EPROTO, "job %llu waits for %u jobs, linked are %u", id, j->links_left, linked);
     bool limited = job_holds(j) && j->time_limit_ms > 0 && j->stop_cause == CAUSE_NONE;
     if (job_holds(j) && limited != otree_linked(&j->by_time))
         return err_set(e, -EPROTO, "job %llu: its time limit is %s", id, limited ? "not watched" : "watched in vain");

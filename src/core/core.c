@@ -55,7 +55,7 @@ uint64_t job_gpus_milli(const struct job *j)
 
 int64_t job_wake_ms(const struct job *j)
 {
-    return j->held ? INT64_MAX : j->not_before_ms;
+    return j->held || j->links_left > 0 || j->links_failed ? INT64_MAX : j->not_before_ms;
 }
 
 int64_t job_deadline_ms(const struct job *j)
@@ -73,6 +73,7 @@ struct core *core_new(void)
         return NULL;
     c->table_base = 1;
     queue_init(c);
+    depend_init(c);
     ledger_init(&c->ledger, &c->cluster);
     if (cluster_init(&c->cluster) < 0 || config_defaults(&c->config) < 0) {
         core_free(c);
@@ -92,6 +93,7 @@ static void job_free(struct job *j)
         return;
     mem_free(j->grants);
     mem_free(j->exited);
+    mem_free(j->links);
     mem_free(j);
 }
 
@@ -485,6 +487,8 @@ static int apply_submit(struct core *c, const struct record *r, struct err *e)
     if (j == NULL)
         return -ENOMEM;
     res = fill_job(c, j, r, e);
+    if (res == 0)
+        res = depend_add(c, j, r->spec, e);
     if (res < 0) {
         job_free(j);
         return res;
@@ -493,6 +497,8 @@ static int apply_submit(struct core *c, const struct record *r, struct err *e)
     c->counts[JOB_QUEUED]++;
     struct place_req req = place_req_of(&c->cluster, &j->req);
     placer_observe(c->placer, &req, j->workers);
+    if (j->links_failed)
+        queue_todo(c, j);
     return queue_add(c, j, r->time_ms);
 }
 
@@ -638,7 +644,7 @@ static int apply_retry(struct core *c, struct job *j, const struct record *r, st
 
 static enum job_state end_state(const struct job *j, enum cause cause)
 {
-    if (cause == CAUSE_CANCEL)
+    if (cause == CAUSE_CANCEL || cause == CAUSE_DEPENDENCY)
         return JOB_CANCELLED;
     return cause == CAUSE_EXIT && !j->failed ? JOB_SUCCEEDED : JOB_FAILED;
 }
@@ -661,7 +667,8 @@ static int apply_end(struct core *c, struct job *j, const struct record *r, stru
     if (to == JOB_CANCELLED)
         j->exit_status = EXIT_STATUS_CANCELLED;
     j->reason = (struct reason){.code = REASON_NONE};
-    return 0;
+    depend_drop(c, j);
+    return depend_ended(c, j, r->time_ms);
 }
 
 static int apply_job(struct core *c, const struct record *r, struct err *e)

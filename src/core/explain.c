@@ -371,6 +371,12 @@ static struct reason put_off_reason(const struct job *j)
 {
     if (j->held)
         return (struct reason){.code = REASON_HELD, .asked = 1, .total = 1};
+    if (j->links_left > 0 || j->links_failed)
+        return (struct reason){.code = REASON_AFTER,
+                               .asked = j->links_len,
+                               .free = j->links_len - j->links_left,
+                               .total = j->links_len,
+                               .job = depend_first(j)};
     if (j->launch_failures == 0)
         return (struct reason){.code = REASON_BEGIN, .asked = 1, .total = 1, .until_ms = j->not_before_ms};
     return (struct reason){

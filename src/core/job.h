@@ -7,9 +7,9 @@
  *        +---------+-----------+   requeued, with the next attempt
  *
  * Invariants (held by the audit):
- *   queued               holds nothing and is in the queue or (back-off, begin time, held) in the delayed tree
- *   starting, running    holds one grant for each worker; attempt >= 1
- *   ended                holds nothing; ended_ms and cause are set
+ *   queued               holds nothing and is in the queue or (back-off, begin time, held, waiting for other jobs) in
+ * the delayed tree starting, running    holds one grant for each worker; attempt >= 1 ended                holds
+ * nothing; ended_ms and cause are set
  */
 #ifndef REMUDA_CORE_JOB_H
 #define REMUDA_CORE_JOB_H
@@ -43,6 +43,16 @@ const char *job_state_name(enum job_state s);
 #define LAUNCH_TRIES_MAX 3
 
 struct job_class;
+struct job;
+
+/* A wish to start after job `on` (core/depend.c): linked while it is not met. */
+struct dependency_link {
+    uint64_t on;
+    enum after_kind kind;
+    uint32_t number; /* among the wishes of the job */
+    struct job *job;
+    struct otree_node node;
+};
 
 struct job {
     uint64_t id;
@@ -59,11 +69,15 @@ struct job {
     int64_t started_ms; /* of the current or last attempt; 0: never */
     int64_t running_ms; /* when its workers were reported to run; 0: not yet */
     int64_t ended_ms;
-    int64_t time_limit_ms; /* 0: none */
-    int64_t grace_ms;      /* 0: the configuration's */
-    int64_t not_before_ms; /* back-off, or the time it was asked to begin at; 0: none */
-    bool held;             /* until somebody releases it */
-    bool requeue_asked;    /* to be stopped and run again */
+    int64_t time_limit_ms;         /* 0: none */
+    int64_t grace_ms;              /* 0: the configuration's */
+    int64_t not_before_ms;         /* back-off, or the time it was asked to begin at; 0: none */
+    struct dependency_link *links; /* owned */
+    uint32_t links_len;
+    uint32_t links_left; /* not met yet */
+    bool links_failed;   /* one can not be met any more */
+    bool held;           /* until somebody releases it */
+    bool requeue_asked;  /* to be stopped and run again */
     uint32_t attempt;
     uint32_t launch_failures;
     struct grant *grants; /* one for each worker while starting or running */
@@ -88,7 +102,7 @@ bool job_ended(const struct job *j);
 bool job_holds(const struct job *j);
 /* Cards in thousandths over all workers. */
 uint64_t job_gpus_milli(const struct job *j);
-/* When a queued job may be tried: INT64_MAX while it is held. */
+/* When a queued job may be tried: INT64_MAX while it is held or waits for others to end. */
 int64_t job_wake_ms(const struct job *j);
 /* started + limit, or INT64_MAX without a limit. */
 int64_t job_deadline_ms(const struct job *j);

@@ -32,6 +32,7 @@
     X(REASON_BACKOFF, "backoff")         \
     X(REASON_HELD, "held")               \
     X(REASON_BEGIN, "begin")             \
+    X(REASON_AFTER, "after")             \
     X(REASON_BEHIND, "behind")           \
     X(REASON_NODES, "nodes")             \
     X(REASON_RECOVERING, "recovering")
@@ -70,7 +71,7 @@ struct reason {
     char name[NAME_SIZE]; /* the tenant, user, queue or model that is meant */
     bool member;          /* REASON_USER_*: of the user's jobs in this tenant, not of all */
     int64_t until_ms;     /* REASON_BACKOFF, REASON_BEGIN, REASON_RESERVED */
-    uint64_t job;         /* REASON_RESERVED, REASON_BEHIND: for whom */
+    uint64_t job;         /* REASON_RESERVED, REASON_BEHIND: for whom; REASON_AFTER: which */
     uint32_t holders_len;
     struct reason_holder holders[REASON_HOLDERS_MAX];
 };

@@ -41,6 +41,8 @@ const char *cause_name(enum cause cause)
         return "node-gone";
     case CAUSE_REQUEUE:
         return "requeued";
+    case CAUSE_DEPENDENCY:
+        return "dependency";
     }
     return "unknown";
 }

@@ -51,9 +51,10 @@ enum cause {
     CAUSE_LOST = 6,          /* the runner or the node vanished */
     CAUSE_OOM = 7,           /* out of host memory: a process was killed by the kernel */
     CAUSE_NODE_GONE = 8,
-    CAUSE_REQUEUE = 9, /* somebody asked for it to be run again from the start */
+    CAUSE_REQUEUE = 9,     /* somebody asked for it to be run again from the start */
+    CAUSE_DEPENDENCY = 10, /* what it was to start after ended otherwise */
 };
-#define CAUSE_LAST CAUSE_REQUEUE
+#define CAUSE_LAST CAUSE_DEPENDENCY
 /* "time-limit" and so on, as in JSON. */
 const char *cause_name(enum cause cause);
 

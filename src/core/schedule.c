@@ -95,8 +95,11 @@ static int decide_todo(struct pass *p, struct job *j)
 {
     if (job_ended(j))
         return 0;
-    if (j->state == JOB_QUEUED)
-        return j->cancel_asked ? decide_cause(p, REC_JOB_END, j, CAUSE_CANCEL) : 0;
+    if (j->state == JOB_QUEUED) {
+        if (j->cancel_asked)
+            return decide_cause(p, REC_JOB_END, j, CAUSE_CANCEL);
+        return j->links_failed ? decide_cause(p, REC_JOB_END, j, CAUSE_DEPENDENCY) : 0;
+    }
     if (j->exits == j->workers)
         return decide_attempt_over(p, j);
     if (j->stop_cause != CAUSE_NONE)

@@ -74,6 +74,7 @@ struct core {
     struct otree ready;   /* classes to be tried, by their first job */
     struct otree delayed; /* queued jobs in back-off, by time */
     struct otree limits;  /* holding jobs with a time limit, by deadline */
+    struct otree links;   /* wishes to start after others, by the job that is waited for */
     struct otree todo;    /* jobs with something to decide, by id */
     bool unblock;         /* something was given back or changed: try blocked classes again */
 
@@ -123,6 +124,17 @@ int reserve_place(struct core *c, const struct job *j, int64_t now_ms, struct pl
 void reserve_started(struct core *c, const struct job *j);
 /* When a holding job is expected to end. */
 int64_t reserve_expected_end(const struct job *j, int64_t now_ms);
+
+/* --- depend.c --- */
+void depend_init(struct core *c);
+/* The wishes of a new job. 0, -EINVAL or -ENOMEM. */
+int depend_add(struct core *c, struct job *j, const struct job_spec *s, struct err *e);
+/* To be told of each end: jobs that waited for it become ready, or are to be ended. 0 or -ENOMEM. */
+int depend_ended(struct core *c, const struct job *on, int64_t now_ms);
+/* The job waits no more. */
+void depend_drop(struct core *c, struct job *j);
+/* The first job that is still waited for; 0: none. */
+uint64_t depend_first(const struct job *j);
 
 /* --- core.c --- */
 struct job *core_job_mutable(struct core *c, uint64_t id);

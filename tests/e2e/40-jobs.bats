@@ -202,3 +202,22 @@ field() { # field ID EXPRESSION
     run remuda requeue "$a"
     [ "$status" -eq 5 ]
 }
+
+@test "jobs that start after others" {
+    a=$(submit_id -- /bin/sh -c 'sleep 0.5; echo a >>order; exit 3')
+    b=$(submit_id --after "any:$a" -- /bin/sh -c 'echo b >>order')
+    c=$(submit_id --after "ok:$a" -- /bin/sh -c 'echo c >>order')
+    d=$(submit_id --after "fail:$a,$b" -- /bin/sh -c 'echo d >>order')
+    e=$(submit_id --after "$c" -- /bin/sh -c 'echo e >>order')
+    is_state "$d" queued
+    remuda explain "$d" | grep -q "job $a"
+    remuda wait --timeout 20s "$b" "$d"
+    rc=0
+    remuda wait --timeout 20s "$c" "$e" || rc=$?
+    [ "$rc" -eq 125 ]
+    [ "$(tr '\n' ' ' <order)" = "a b d " ]
+    [ "$(remuda show "$e" --json | jq -r .cause)" = dependency ]
+    run remuda submit --after 999999 -- true
+    [ "$status" -eq 2 ]
+    [[ "$output" == *999999* ]]
+}

@@ -121,7 +121,10 @@ void world_spec(const struct world *w, const struct wish *wish, struct job_spec 
 uint64_t world_submit(struct world *w, const struct wish *wish)
 {
     struct job_spec spec;
+    struct dependency after = {wish->after, wish->after_kind};
     world_spec(w, wish, &spec);
+    spec.after = &after;
+    spec.after_len = wish->after != 0;
     struct record r = {.kind = REC_JOB_SUBMIT, .job = w->next_job++, .spec = &spec};
     apply(w, &r);
     return r.job;

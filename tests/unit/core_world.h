@@ -22,6 +22,8 @@ struct wish {
     int64_t limit_ms;
     int64_t begin_after_ms;
     bool hold;
+    uint64_t after; /* a job; 0: none */
+    enum after_kind after_kind;
     enum level require;
     enum level prefer;
     const char *user;

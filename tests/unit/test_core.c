@@ -501,6 +501,45 @@ static void test_requeue(void **state)
     world_done(&w);
 }
 
+/* REQ: C9. After others: each kind, met and not to be met any more, in chains, and when the other has ended before. */
+static void test_after(void **state)
+{
+    static const struct {
+        enum after_kind kind;
+        int32_t code; /* how the first ends; -1: it is cancelled */
+        bool runs;
+    } cases[] = {{AFTER_OK, 0, true},   {AFTER_OK, 3, false},   {AFTER_OK, -1, false}, {AFTER_FAIL, 0, false},
+                 {AFTER_FAIL, 3, true}, {AFTER_FAIL, -1, true}, {AFTER_ANY, 0, true},  {AFTER_ANY, 3, true}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct world w;
+        world_init(&w);
+        world_node(&w, "n1", "r1", 8, "A100-80GB");
+        uint64_t first = world_submit(&w, &(struct wish){.gpus = 1});
+        uint64_t second = world_submit(&w, &(struct wish){.gpus = 1, .after = first, .after_kind = cases[i].kind});
+        uint64_t third = world_submit(&w, &(struct wish){.gpus = 1, .after = second, .after_kind = AFTER_OK});
+        world_pass(&w);
+        assert_int_equal(state_of(&w, first), JOB_STARTING);
+        assert_int_equal(state_of(&w, second), JOB_QUEUED);
+        assert_int_equal(why(&w, second).code, REASON_AFTER);
+        assert_int_equal(why(&w, second).job, first);
+        if (cases[i].code < 0)
+            world_cancel(&w, first);
+        world_pass(&w);
+        world_finish(&w, first, cases[i].code < 0 ? 0 : cases[i].code);
+        world_pass(&w);
+        assert_int_equal(state_of(&w, second), cases[i].runs ? JOB_STARTING : JOB_CANCELLED);
+        assert_int_equal(state_of(&w, third), cases[i].runs ? JOB_QUEUED : JOB_CANCELLED);
+        if (!cases[i].runs)
+            assert_int_equal(core_job(w.core, third)->cause, CAUSE_DEPENDENCY);
+        /* Of a job that has ended already it is known at once. */
+        uint64_t late = world_submit(&w, &(struct wish){.gpus = 1, .after = first, .after_kind = cases[i].kind});
+        world_pass(&w);
+        assert_int_equal(state_of(&w, late), cases[i].runs ? JOB_STARTING : JOB_CANCELLED);
+        world_done(&w);
+    }
+}
+
 /* What is drained or not reached is still there: a job for it waits, with that reason. */
 static void test_closed_nodes(void **state)
 {
@@ -569,13 +608,14 @@ static void test_never(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),        cmocka_unit_test(test_order_changes),
-        cmocka_unit_test(test_caps),         cmocka_unit_test(test_gang_is_not_starved),
-        cmocka_unit_test(test_backfill),     cmocka_unit_test(test_time_limit),
-        cmocka_unit_test(test_retry),        cmocka_unit_test(test_gang_fails_with_its_first),
-        cmocka_unit_test(test_cancel),       cmocka_unit_test(test_hold),
-        cmocka_unit_test(test_begin),        cmocka_unit_test(test_requeue),
-        cmocka_unit_test(test_closed_nodes), cmocka_unit_test(test_never),
+        cmocka_unit_test(test_order),    cmocka_unit_test(test_order_changes),
+        cmocka_unit_test(test_caps),     cmocka_unit_test(test_gang_is_not_starved),
+        cmocka_unit_test(test_backfill), cmocka_unit_test(test_time_limit),
+        cmocka_unit_test(test_retry),    cmocka_unit_test(test_gang_fails_with_its_first),
+        cmocka_unit_test(test_cancel),   cmocka_unit_test(test_hold),
+        cmocka_unit_test(test_begin),    cmocka_unit_test(test_requeue),
+        cmocka_unit_test(test_after),    cmocka_unit_test(test_closed_nodes),
+        cmocka_unit_test(test_never),
     };
     return test_run("core", tests);
 }

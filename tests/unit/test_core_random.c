@@ -104,6 +104,10 @@ static struct wish random_wish(struct run *r)
     if (below(r, 10) == 0)
         w.begin_after_ms = 1 + below(r, 9000);
     w.hold = below(r, 20) == 0;
+    if (below(r, 8) == 0 && r->w.next_job > 1) {
+        w.after = 1 + rng_below(&r->rng, r->w.next_job - 1);
+        w.after_kind = (enum after_kind)below(r, AFTER_KINDS);
+    }
     if (below(r, 6) == 0)
         w.model = "A100-80GB|L40S";
     return w;

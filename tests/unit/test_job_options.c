@@ -101,6 +101,8 @@ static const struct {
     {"chdir", "/tmp"},
     {"sim-duration", "10m"},
     {"begin", "2h"},
+    {"after", "7"},
+    {"after", "ok:7,fail:8,any:9"},
     {"begin", "2026-12-01T20:00:00Z"},
     {"name", "\xe8\xae\xad\xe7\xbb\x83"},
 };
@@ -155,6 +157,10 @@ static const struct {
     {"chdir", "here", "absolute"},
     {"begin", "2026-12-01T20:00", "YYYY"},
     {"begin", "tomorrow", ""},
+    {"after", "0", "a job's number"},
+    {"after", "ok:", "a job's number"},
+    {"after", "never:7", "a job's number"},
+    {"after", "7,,8", "a job's number"},
     {"begin", "-2h", ""},
     {"name", "\xff\xfe", "UTF-8"},
 };
@@ -163,9 +169,11 @@ static bool same(const struct job_spec *a, const struct job_spec *b)
 {
     return memcmp(&a->req, &b->req, sizeof a->req) == 0 && a->workers == b->workers && a->priority == b->priority &&
            a->require == b->require && a->prefer == b->prefer && a->time_limit_ms == b->time_limit_ms &&
-           a->grace_ms == b->grace_ms && a->begin_ms == b->begin_ms && a->begin_after_ms == b->begin_after_ms &&
-           a->sim_duration_ms == b->sim_duration_ms && strcmp(a->queue, b->queue) == 0 &&
-           strcmp(a->tenant, b->tenant) == 0 && strcmp(a->strategy, b->strategy) == 0;
+           a->grace_ms == b->grace_ms && a->begin_ms == b->begin_ms && a->after_len == b->after_len &&
+           (a->after_len == 0 || memcmp(a->after, b->after, a->after_len * sizeof *a->after) == 0) &&
+           a->begin_after_ms == b->begin_after_ms && a->sim_duration_ms == b->sim_duration_ms &&
+           strcmp(a->queue, b->queue) == 0 && strcmp(a->tenant, b->tenant) == 0 &&
+           strcmp(a->strategy, b->strategy) == 0;
 }
 
 static void test_good(void **state)
