@@ -311,6 +311,8 @@ static const uint64_t *banned_for(struct core *c, const struct job *j, const str
         any = true;
         struct place_req reserved = place_req_of(&c->cluster, &r->job->req);
         for (uint32_t k = 0; k < r->nodes_len; k++) {
+            if (place_room(c->cluster.nodes[r->nodes[k]], req) == 0)
+                continue; /* nothing of it can go there anyway: the usual case on a full pool */
             if (sharing && !r->rooms[k].broken && has_spare(&r->rooms[k], req, &reserved))
                 *ret_shares = true;
             else
