@@ -6,6 +6,7 @@
  *    once and with a pass after each.
  *  - A long queue: 20,000 jobs of 40 kinds wait on a full pool of 64 nodes while jobs end and others start, one end
  *    at a time.
+ *  - The same with a gang of 512 workers at the head of the queue, whose reservation covers all 512 nodes of the pool.
  *
  * Prints figures, asserts none.
  */
@@ -130,22 +131,40 @@ static void fill(bool pass_each)
     core_free(b.core);
 }
 
+/* One end at a time, and what starts then. The jobs that end: those from `first` on, or (0) always the last started. */
+static void churn(struct bench *b, int ends, uint64_t first, const char *what)
+{
+    uint64_t before = b->started;
+    int64_t began = clock_mono_ns();
+    for (int i = 0; i < ends; i++) {
+        finish(b, first != 0 ? first + (uint64_t)i : b->last_started);
+        pass(b);
+    }
+    printf("%s: one end and what starts then\t%.1f\tus\t%llu started in %d rounds\n", what,
+           (double)(clock_mono_ns() - began) / 1e3 / ends, (unsigned long long)(b->started - before), ends);
+}
+
 static void long_queue(void)
 {
     struct bench b = make_pool(64);
     for (uint32_t i = 0; i < 20000; i++)
         submit(&b, 1 + i % 4, 1 + i % 2, (int32_t)(i % 5));
     pass(&b);
-    uint64_t before = b.started;
-    int64_t began = clock_mono_ns();
-    const int ends = 2000;
-    for (int i = 0; i < ends; i++) {
-        finish(&b, b.last_started);
-        pass(&b);
-    }
-    double us = (double)(clock_mono_ns() - began) / 1e3 / ends;
-    printf("20,000 jobs wait: one end and what starts then\t%.1f\tus\t%llu started in %d rounds\n", us,
-           (unsigned long long)(b.started - before), ends);
+    churn(&b, 2000, 0, "20,000 jobs wait");
+    core_free(b.core);
+}
+
+static void behind_a_gang(void)
+{
+    struct bench b = make_pool(512);
+    for (uint32_t i = 0; i < 4096; i++)
+        submit(&b, 1, 1, 10);
+    pass(&b);
+    submit(&b, 8, 512, 9);
+    for (uint32_t i = 0; i < 20000; i++)
+        submit(&b, 1 + i % 4, 1 + i % 2, (int32_t)(i % 5));
+    pass(&b);
+    churn(&b, 500, 1, "20,000 jobs wait behind a gang of 512 nodes");
     core_free(b.core);
 }
 
@@ -154,5 +173,6 @@ int main(void)
     fill(false);
     fill(true);
     long_queue();
+    behind_a_gang();
     return 0;
 }
