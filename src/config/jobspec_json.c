@@ -126,7 +126,7 @@ static int set_id(const json_t *v, const char *key, uint32_t *at, struct err *e)
     if (rc == 0)
         rc = units_parse_int(text, 0, JOB_ID_NONE - 1, &number, e);
     if (rc < 0)
-        return err_prefix(e, "%s: ", key);
+        return err_prefix(e, "%s", key);
     *at = (uint32_t)number;
     return 0;
 }
@@ -159,7 +159,7 @@ static int set_option(const char *key, const json_t *v, struct job_spec *s, stru
         rc = job_option_set(s, o->id, json_string_value(v), e); /* longer than other values */
     else if ((rc = value_text(v, o->arg, text, e)) == 0)
         rc = job_option_set(s, o->id, text, e);
-    return rc < 0 ? err_prefix(e, "%s: ", key) : 0;
+    return rc < 0 ? err_prefix(e, "%s", key) : 0;
 }
 
 static int set_script(const json_t *v, struct job_spec *s, struct err *e)
@@ -168,7 +168,7 @@ static int set_script(const json_t *v, struct job_spec *s, struct err *e)
         return err_set(e, -EINVAL, "script: text is allowed, not %s", value_kind(v));
     int rc = script_parse(json_string_value(v), json_string_length(v), on_script_option, s, NULL, e);
     if (rc < 0)
-        return err_prefix(e, "script: ");
+        return err_prefix(e, "script");
     s->script = mem_strdup(json_string_value(v));
     return s->script == NULL ? err_set(e, -ENOMEM, "out of memory") : 0;
 }

@@ -121,7 +121,7 @@ static int one_option(char **words, size_t *at, script_option_cb *cb, void *arg,
     if (equals == NULL)
         (*at)++;
     int rc = cb(arg, o, value, e);
-    return rc < 0 ? err_prefix(e, "--%s: ", o->name) : 0;
+    return rc < 0 ? err_prefix(e, "--%s", o->name) : 0;
 }
 
 static int option_line(const char *text, size_t len, size_t line, script_option_cb *cb, void *arg, struct err *e)
@@ -132,7 +132,7 @@ static int option_line(const char *text, size_t len, size_t line, script_option_
         rc = one_option(words, &at, cb, arg, e);
     script_words_free(words);
     if (rc < 0)
-        (void)err_prefix(e, "line %zu: ", line);
+        (void)err_prefix(e, "line %zu", line);
     return rc;
 }
 

@@ -67,7 +67,8 @@ left() {
     chmod 755 "$state"
     id=$(submit_id -- sleep 600)
     wait_until 5 is_state "$id" running
-    other() { setpriv --reuid 65534 --regid 65534 --clear-groups env REMUDA_STATE="$state" remuda "$@"; }
+    cp "$(command -v remuda)" "$state/remuda" # the tree may be in a folder of ours alone
+    other() { setpriv --reuid 65534 --regid 65534 --clear-groups env REMUDA_STATE="$state" "$state/remuda" "$@"; }
     other ps | grep -q running
     for words in "cancel $id" "update $id --priority 5" "logs $id" "drain $(hostname)" "down"; do
         run other $words

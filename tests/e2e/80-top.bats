@@ -12,6 +12,8 @@ setup() {
 
 teardown() {
     for terminal in "$state"/tmux.*; do
+        # Asked to end first: a leak check at its end would never be done with a terminal that is gone.
+        tmux -S "$terminal" send-keys q 2>/dev/null && sleep 0.3
         tmux -S "$terminal" kill-server 2>/dev/null || true
     done
     stop_all

@@ -218,6 +218,8 @@ static void test_bad(void **state)
                 strstr(e.text, "control") == NULL)
                 fail_msg("--%s \"%s\", door %zu: said \"%s\", not \"%s\"", bad[i].name, bad[i].value, d + 1, e.text,
                          bad[i].allowed);
+            if (strstr(e.text, ": :") != NULL)
+                fail_msg("--%s \"%s\", door %zu: two colons: %s", bad[i].name, bad[i].value, d + 1, e.text);
             if (d == 1 && strstr(e.text, "line 2") == NULL && strstr(e.text, "UTF-8") == NULL)
                 fail_msg("--%s \"%s\" in a script: no line: %s", bad[i].name, bad[i].value, e.text);
             job_spec_done(&s);
