@@ -50,7 +50,7 @@ const struct job_option *job_option_by_key(const char *key, const char **ret_bes
 
 /*
  * Parses `value` and puts it into the specification. 0; -EINVAL or -ERANGE with a text that names the value and what is
- * allowed, but not the option (the caller knows how its user wrote it: err_prefix(e, "--gpus: ")); -ENOMEM;
+ * allowed, but not the option (the caller knows how its user wrote it: err_prefix(e, "--gpus")); -ENOMEM;
  * -EOPNOTSUPP for what is not built yet (MIG, a range of workers), with the reason. The specification is unchanged
  * then.
  */
