@@ -84,6 +84,7 @@ verbs() {
     done
 }
 
+# bats test_tags=slow
 @test "the example jobs run" {
     remuda up --simulate dgx-a100 --config "$top/examples/config/teams.yaml"
     cd "$top"

@@ -64,6 +64,7 @@ refused() {
     refused "mem" submit --mem 100TiB -- true
 }
 
+# bats test_tags=slow
 @test "scripts: 10,000 lines are fine; empty, not UTF-8, binary and gone ones are refused" {
     remuda up --simulate dgx-a100
     {

@@ -52,6 +52,7 @@ started_order() { # started_order ID...: the ids in the order in which they star
     done | sort -n | cut -d' ' -f2 | tr '\n' ' '
 }
 
+# bats test_tags=slow
 @test "priority first, then submission" {
     cluster
     blocker=$(submit_id --workers 4 --gpus 8 --sim-duration 3s -- true)
@@ -64,6 +65,7 @@ started_order() { # started_order ID...: the ids in the order in which they star
     [ "$(started_order "$low" "$first" "$second" "$high")" = "$high $first $second $low " ]
 }
 
+# bats test_tags=slow
 @test "a priority that is changed while the job waits counts" {
     cluster
     blocker=$(submit_id --workers 4 --gpus 8 --sim-duration 3s -- true)
@@ -125,6 +127,7 @@ YAML
     [[ "$output" == *4* && "$output" == *2* ]]
 }
 
+# bats test_tags=slow
 @test "a gang waits as a whole and starts as a whole; small jobs do not starve it" {
     cluster
     a=$(submit_id --workers 3 --gpus 8 --time 4s --sim-duration 4s -- true)

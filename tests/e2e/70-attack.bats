@@ -129,6 +129,7 @@ left() {
     is_state "$id" cancelled
 }
 
+# bats test_tags=slow
 @test "a folder that is gone, or not the user's to enter, is told as the reason" {
     remuda up --simulate dgx-a100
     mkdir here
